@@ -1,0 +1,49 @@
+# Every target sets up .venv by itself; nothing but Python 3.11+ and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## watch an agent ask, you answer, the answer arrive (plays you when there is no terminal)
+	@$(BIN)/pynchy demo $(if $(DEMO_ARGS),$(DEMO_ARGS),$(shell [ -t 0 ] && [ -t 1 ] || echo --auto))
+
+test: $(READY) ## run every test that needs Python alone
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY) ## format, lint, types and the direction of imports
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## put the code into the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only --quiet .
+
+bench: $(READY) ## measure latency, start-up, lookups and recovery beside their limits
+	@$(BIN)/python -m tests.bench
+
+lock: ## resolve requirements.lock anew (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header --no-emit-package pynchy-agent-runner \
+	  --upgrade --quiet -o requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(READY): requirements.lock pyproject.toml container/agent_runner/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "pynchy needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …" >&2; exit 1; }
+	@echo "setting up $(VENV) …"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  -e container/agent_runner -e .
+	@touch $@
