@@ -1,0 +1,271 @@
+"""The life of a question as a pure function: (pending, step) -> pending.
+
+A question ends once: no step leads from an ended question back to an open one, and the ending
+that is stored is never replaced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import assert_never
+
+from pynchy.errors import IllegalTransition
+from pynchy.events import EventKind
+from pynchy.model import (
+    CardRef,
+    CardState,
+    DeliveryPath,
+    Draft,
+    Ending,
+    Late,
+    PendingQuestion,
+    State,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A channel shows the card."""
+
+    channel: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFailed:
+    """A channel could not show the card."""
+
+    channel: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A channel that does not show the question yet is about to."""
+
+    channel: str
+    chat: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The agent's call no longer waits; the question stays."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyAnswered:
+    """One question of several has its answer."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The question is over."""
+
+    ending: Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The runner lives but does not wait: the answer is kept for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resuming:
+    """The host has taken the receipt under `claim` and resumes the session."""
+
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeFailed:
+    """An attempt to resume failed; the next one is due at `retry_at`."""
+
+    reason: str
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """The answer is kept and shown as undelivered."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """A person asked for the delivery to be tried again."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The agent has it, or nobody needs to."""
+
+    path: DeliveryPath
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CardSettled:
+    """A channel's card shows how the question ended."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFailed:
+    """A channel's card could not be settled; after too often it is abandoned."""
+
+    channel: str
+    reason: str
+    abandon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Delivered and every card settled: it moves into history."""
+
+
+Step = (
+    Shown
+    | ShowFailed
+    | Routed
+    | CallEnded
+    | PartlyAnswered
+    | Ended
+    | Held
+    | Resuming
+    | ResumeFailed
+    | GaveUp
+    | Retried
+    | Delivered
+    | CardSettled
+    | SettleFailed
+    | Closed
+)
+
+
+def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
+    """Return the question after the step. Raise IllegalTransition where there is no such step."""
+    match step:
+        case Shown() | ShowFailed() | Routed() | CardSettled() | SettleFailed():
+            return _advance_card(pending, step)
+        case CallEnded():
+            return replace(pending, call_waits=False)
+        case PartlyAnswered(draft=draft):
+            _require(pending, step, pending.state.waits_for_person)
+            others = tuple(d for d in pending.drafts if d.question != draft.question)
+            return replace(pending, drafts=(*others, draft))
+        case Ended(ending=ending):
+            _require(pending, step, pending.state.waits_for_person)
+            return replace(pending, state=State.DELIVERING, ending=ending)
+        case Held() | Resuming() | ResumeFailed() | GaveUp() | Retried():
+            return _advance_delivery(pending, step)
+        case Delivered(path=path, at=at):
+            _require(pending, step, pending.ending is not None and pending.delivered is None)
+            state = State.DELIVERING
+            return replace(pending, state=state, delivered=path, delivered_at=at)
+        case Closed():
+            _require(pending, step, is_finished(pending))
+            return replace(pending, state=State.CLOSED)
+    assert_never(step)
+
+
+def is_finished(pending: PendingQuestion) -> bool:
+    """True when the outcome has arrived and no card shows anything else."""
+    over = {CardState.SETTLED, CardState.ABANDONED, CardState.FAILED}
+    return pending.delivered is not None and all(card.state in over for card in pending.cards)
+
+
+def event_kind(step: Step) -> EventKind | None:
+    """What the step is called in the event log. None for one that nobody needs to hear of."""
+    match step:
+        case Ended(ending=ending):
+            return EventKind(ending.outcome.value)
+        case Routed():
+            return None
+        case _:
+            return _KINDS[type(step)]
+
+
+_KINDS: dict[type, EventKind] = {
+    Shown: EventKind.SHOWN,
+    ShowFailed: EventKind.SHOW_FAILED,
+    CallEnded: EventKind.CALL_ENDED,
+    PartlyAnswered: EventKind.PARTLY_ANSWERED,
+    Held: EventKind.HELD,
+    Resuming: EventKind.RESUMING,
+    ResumeFailed: EventKind.RESUME_FAILED,
+    GaveUp: EventKind.UNDELIVERED,
+    Retried: EventKind.RETRIED,
+    Delivered: EventKind.DELIVERED,
+    CardSettled: EventKind.CARD_SETTLED,
+    SettleFailed: EventKind.SETTLE_FAILED,
+    Closed: EventKind.CLOSED,
+}
+
+
+def _advance_card(
+    pending: PendingQuestion, step: Shown | ShowFailed | Routed | CardSettled | SettleFailed
+) -> PendingQuestion:
+    card = pending.card_of(step.channel)
+    if isinstance(step, Routed):
+        _require(pending, step, card is None or card.state is CardState.FAILED)
+        return pending.with_card(CardRef(step.channel, step.chat))
+    if card is None:
+        raise IllegalTransition(f"{pending.request_id}: no card in {step.channel}")
+    if isinstance(step, Shown):
+        opened = State.OPEN if pending.state is State.RECORDED else pending.state
+        shown = replace(card, message_id=step.message_id, state=CardState.SHOWN, error=None)
+        return replace(pending.with_card(shown), state=opened)
+    return pending.with_card(_card_after(pending, card, step))
+
+
+def _card_after(
+    pending: PendingQuestion, card: CardRef, step: ShowFailed | CardSettled | SettleFailed
+) -> CardRef:
+    match step:
+        case ShowFailed(reason=reason):
+            return replace(card, state=CardState.FAILED, error=reason)
+        case CardSettled():
+            _require(pending, step, pending.ending is not None)
+            return replace(card, state=CardState.SETTLED, error=None)
+        case SettleFailed(reason=reason, abandon=abandon):
+            state = CardState.ABANDONED if abandon else card.state
+            return replace(card, state=state, attempts=card.attempts + 1, error=reason)
+    assert_never(step)
+
+
+def _advance_delivery(
+    pending: PendingQuestion, step: Held | Resuming | ResumeFailed | GaveUp | Retried
+) -> PendingQuestion:
+    _require(pending, step, pending.ending is not None and pending.delivered is None)
+    late = pending.late
+    match step:
+        case Held():
+            return replace(pending, state=State.HELD)
+        case Resuming(claim=claim):
+            late = replace(late, claim=claim, attempts=late.attempts + 1, retry_at=None)
+            return replace(pending, state=State.RESUMING, late=late)
+        case ResumeFailed(reason=reason, retry_at=retry_at):
+            late = replace(late, error=reason, retry_at=retry_at)
+            return replace(pending, state=State.RESUMING, late=late)
+        case GaveUp(reason=reason):
+            late = replace(late, error=reason, retry_at=None)
+            return replace(pending, state=State.UNDELIVERED, late=late)
+        case Retried():
+            _require(pending, step, pending.state is State.UNDELIVERED)
+            return replace(pending, state=State.DELIVERING, late=Late(claim=late.claim))
+    assert_never(step)
+
+
+def _require(pending: PendingQuestion, step: Step, allowed: bool) -> None:  # noqa: FBT001 - a guard
+    if not allowed:
+        name = type(step).__name__
+        raise IllegalTransition(f"{pending.request_id}: {name} does not follow {pending.state}")

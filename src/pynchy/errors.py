@@ -1,0 +1,112 @@
+"""What can go wrong, branched by what the caller can do about it.
+
+PynchyError
+├── ConfigError              fix the settings file
+├── HostError                start or stop a host
+│   ├── DataFolderBusy         another host holds the data folder
+│   └── NoHost                 no host is running
+├── MalformedRequest         tell the agent
+├── DuplicateRequest         the id is taken; drop the copy
+├── ReplyRejected            tell the person
+│   ├── UnknownQuestion        nothing has that id
+│   ├── AmbiguousQuestion      several have it
+│   ├── AlreadyOver            it has ended; says how
+│   ├── NotAllowed             this person may not answer it
+│   ├── InvalidReply           it fits none of what was asked
+│   └── NothingToRetry         no delivery has failed
+├── ChannelUnavailable       try another channel, retry later
+│   └── AskingUnsupported      this channel cannot ask at all
+├── DeliveryFailed           keep the answer, retry
+└── IllegalTransition        a bug: the life cycle has no such step
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pynchy.model import Ending
+
+
+class PynchyError(Exception):
+    """Any failure that pynchy itself reports. Its text is for the person or agent concerned."""
+
+
+class ConfigError(PynchyError):
+    """The settings cannot be used; the text says where and why."""
+
+
+class HostError(PynchyError):
+    """The host cannot run here."""
+
+
+class DataFolderBusy(HostError):
+    """Another host holds the data folder."""
+
+
+class NoHost(HostError):
+    """No host is running for the data folder."""
+
+
+class MalformedRequest(PynchyError):
+    """A request that cannot be understood.
+
+    `request_id` is the id to answer to, where the request had a usable one.
+    """
+
+    def __init__(self, reason: str, request_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.request_id = request_id
+
+
+class DuplicateRequest(PynchyError):
+    """The request id is known already."""
+
+
+class ReplyRejected(PynchyError):
+    """A person's reply was not taken; the text says why."""
+
+
+class UnknownQuestion(ReplyRejected):
+    """No question, open or over, has that id."""
+
+
+class AmbiguousQuestion(ReplyRejected):
+    """The id fits more than one question."""
+
+
+class AlreadyOver(ReplyRejected):
+    """The question has ended; `ending` says how."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.describe())
+        self.ending = ending
+
+
+class NotAllowed(ReplyRejected):
+    """This person may not answer this question."""
+
+
+class InvalidReply(ReplyRejected):
+    """The reply fits none of what was asked; the question stays open."""
+
+
+class NothingToRetry(ReplyRejected):
+    """The question has no failed delivery."""
+
+
+class ChannelUnavailable(PynchyError):
+    """The channel could not show or settle a card."""
+
+
+class AskingUnsupported(ChannelUnavailable):
+    """The channel has no way to ask."""
+
+
+class DeliveryFailed(PynchyError):
+    """The answer did not reach the agent; it is kept."""
+
+
+class IllegalTransition(PynchyError):
+    """The life cycle does not allow this step from this state."""

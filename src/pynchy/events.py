@@ -1,0 +1,64 @@
+"""What happened. Every transition of a question is one of these, and every view reads them.
+
+An event never holds the text of an answer: that is in the question's history, behind the token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from pynchy.model import GroupName, RequestId, ShortId
+
+
+class EventKind(StrEnum):
+    """The kinds of event, named by what has happened."""
+
+    ASKED = "asked"
+    SHOWN = "shown"
+    SHOW_FAILED = "show_failed"
+    CALL_ENDED = "call_ended"
+    PARTLY_ANSWERED = "partly_answered"
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    DEFAULTED = "defaulted"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    UNDELIVERABLE = "undeliverable"
+    HELD = "held"
+    RESUMING = "resuming"
+    RESUME_FAILED = "resume_failed"
+    UNDELIVERED = "undelivered"
+    RETRIED = "retried"
+    DELIVERED = "delivered"
+    CARD_SETTLED = "card_settled"
+    SETTLE_FAILED = "settle_failed"
+    CLOSED = "closed"
+    REJECTED = "rejected"
+    ORPHANED = "orphaned"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """One question of a request as the `asked` event tells it."""
+
+    question: str
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to one question, or to a request that never became one."""
+
+    kind: EventKind
+    at: datetime
+    group: GroupName
+    request_id: RequestId | None = None
+    short_id: ShortId | None = None
+    agent: str = ""
+    asked: tuple[AskedQuestion, ...] = ()
+    elapsed_seconds: float | None = None
+    channel: str | None = None
+    by: str | None = None
+    detail: str | None = None

@@ -1,0 +1,227 @@
+"""A folder that may be shared with an enemy, and writes that survive a crash.
+
+No name is ever followed through a symlink, no read blocks or grows past its cap, and a file
+appears under its name only when it is whole and on the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+TMP_PREFIX = ".tmp-"
+
+
+class UnsafeFile(Exception):  # noqa: N818 - a finding about a file, wrapped by its readers
+    """The name is there but is not a small regular file of one link."""
+
+
+class Folder:
+    """A folder below a trusted root, opened anew for every operation.
+
+    Opening anew costs some microseconds and means that a folder which was removed or replaced
+    is noticed rather than written into unseen.
+    """
+
+    def __init__(self, root: Path, *parts: str, owner: int | None = None) -> None:
+        self._root = root
+        self._parts = parts
+        self._owner = owner
+
+    def __repr__(self) -> str:
+        return f"Folder({self.path})"
+
+    @property
+    def path(self) -> Path:
+        """Where it is, for messages and for programs that are given a path."""
+        return self._root.joinpath(*self._parts)
+
+    def make(self) -> None:
+        """Create it and what is missing above it, for its owner alone."""
+        fd = os.open(self._root, _FOLDER_FLAGS)
+        try:
+            for part in self._parts:
+                fd = _descend(fd, part, make=True)
+            if self._owner is not None and os.fstat(fd).st_uid != self._owner:
+                os.fchown(fd, self._owner, -1)
+        finally:
+            os.close(fd)
+
+    def exists(self) -> bool:
+        """True if it is there and is a real folder all the way down."""
+        try:
+            with self._opened():
+                return True
+        except OSError:
+            return False
+
+    def names(self, limit: int | None = None) -> list[str]:
+        """Return the names in it, temporary ones left out, at most `limit` of them."""
+        with self._opened() as fd, os.scandir(fd) as entries:
+            names = (entry.name for entry in entries if not entry.name.startswith("."))
+            return list(islice(names, limit))
+
+    def has(self, name: str) -> bool:
+        """True if anything at all is at that name."""
+        try:
+            self.stat(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return what is known of the name itself, never of what a link points to."""
+        with self._opened() as fd:
+            return os.stat(name, dir_fd=fd, follow_symlinks=False)
+
+    def read(self, name: str, cap: int, *, one_link: bool = True) -> bytes:
+        """Return the content of a regular file. Raise UnsafeFile for anything else."""
+        with self._opened() as folder_fd:
+            fd = _open_plainly(folder_fd, name)
+            try:
+                return _read_capped(fd, cap, one_link=one_link)
+            finally:
+                os.close(fd)
+
+    def open_file(self, name: str) -> int:
+        """Return a descriptor of the regular file, for locking it. Raise UnsafeFile otherwise."""
+        with self._opened() as folder_fd:
+            fd = _open_plainly(folder_fd, name)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise UnsafeFile("not a regular file")
+        return fd
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file durably. Return False, changing nothing, if the name is taken."""
+        with self._opened() as fd, self._temporary(fd, data) as tmp:
+            try:
+                os.link(tmp, name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+            except FileExistsError:
+                return False
+            os.unlink(tmp, dir_fd=fd)
+            os.fsync(fd)
+            return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file durably in place of what is there; readers see the old one or the new."""
+        with self._opened() as fd, self._temporary(fd, data) as tmp:
+            os.replace(tmp, name, src_dir_fd=fd, dst_dir_fd=fd)
+            os.fsync(fd)
+
+    def remove(self, name: str) -> None:
+        """Remove the name if it is there, whatever it is; a folder is emptied first."""
+        with self._opened() as fd:
+            _remove_at(fd, name)
+
+    def sync(self) -> None:
+        """Make earlier removals durable."""
+        with self._opened() as fd:
+            os.fsync(fd)
+
+    def clear_temporary(self) -> None:
+        """Remove what writers that died have left behind."""
+        with self._opened() as fd:
+            for name in [n for n in os.listdir(fd) if n.startswith(TMP_PREFIX)]:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=fd)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        fd = os.open(self._root, _FOLDER_FLAGS)
+        try:
+            for part in self._parts:
+                fd = _descend(fd, part, make=False)
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _temporary(self, folder_fd: int, data: bytes) -> Iterator[str]:
+        tmp = f"{TMP_PREFIX}{secrets.token_hex(8)}"
+        fd = os.open(tmp, _CREATE_FLAGS, 0o600, dir_fd=folder_fd)
+        try:
+            try:
+                _write_all(fd, data)
+                if self._owner is not None:
+                    os.fchown(fd, self._owner, -1)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            yield tmp
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(tmp, dir_fd=folder_fd)
+
+
+def _descend(fd: int, part: str, *, make: bool) -> int:
+    """Open `part` below `fd`, which is closed in any case but an error."""
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(part, 0o700, dir_fd=fd)
+            os.fsync(fd)
+    below = os.open(part, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=fd)
+    os.close(fd)
+    return below
+
+
+def _open_plainly(folder_fd: int, name: str) -> int:
+    try:
+        return os.open(name, _READ_FLAGS, dir_fd=folder_fd)
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        if exc.errno in {errno.ELOOP, errno.EMLINK}:
+            raise UnsafeFile("a symbolic link") from exc
+        if exc.errno in {errno.ENXIO, errno.ENODEV, errno.EACCES, errno.EPERM}:
+            raise UnsafeFile("not a readable regular file") from exc
+        raise
+
+
+def _read_capped(fd: int, cap: int, *, one_link: bool) -> bytes:
+    info = os.fstat(fd)
+    if not stat.S_ISREG(info.st_mode):
+        raise UnsafeFile("not a regular file")
+    if one_link and info.st_nlink != 1:
+        raise UnsafeFile("a file with more than one link")
+    if info.st_size > cap:
+        raise UnsafeFile(f"larger than {cap} bytes")
+    chunks: list[bytes] = []
+    left = cap + 1
+    while left and (chunk := os.read(fd, left)):
+        chunks.append(chunk)
+        left -= len(chunk)
+    if not left:
+        raise UnsafeFile(f"larger than {cap} bytes")
+    return b"".join(chunks)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _remove_at(folder_fd: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder_fd)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        # macOS answers EPERM for a folder, Linux EISDIR.
+        below = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
+        try:
+            for inner in os.listdir(below):
+                _remove_at(below, inner)
+        finally:
+            os.close(below)
+        os.rmdir(name, dir_fd=folder_fd)

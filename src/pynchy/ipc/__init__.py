@@ -1,0 +1,1 @@
+"""Requests and responses as files, between the host and agents that it does not trust."""

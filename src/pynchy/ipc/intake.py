@@ -1,0 +1,170 @@
+"""Read what agents write, group by group, and hand it to whoever handles it.
+
+Groups never wait for each other: each has its own worker and its own rate. A request is removed
+only after its handler has made it durable, so a crash in between repeats it. Nothing that an
+agent writes stops a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pynchy import wire
+from pynchy.errors import DuplicateRequest, MalformedRequest
+from pynchy.ipc.mailbox import Mailbox, Mailboxes
+from pynchy.ipc.registry import Registry
+from pynchy.model import GroupName, RequestId
+
+log = logging.getLogger(__name__)
+
+BATCH = 256
+BURST_SECONDS = 4
+HALF_WRITTEN_SECONDS = 1.0
+_RECEIPTS = (".received", ".resumed")
+
+
+class FrontDesk(Protocol):
+    """What intake does not decide itself."""
+
+    async def joined(self, group: GroupName) -> None:
+        """A group has appeared."""
+
+    async def refuse(
+        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
+    ) -> None:
+        """Answer or file a request that cannot be understood, and remove it."""
+
+    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
+        """Somebody has created a receipt."""
+
+
+@dataclass(slots=True)
+class Rate:
+    """A bucket of tokens: so many a second, with a reserve for a burst."""
+
+    per_second: float
+    tokens: float = field(init=False)
+    refilled: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = self.per_second * BURST_SECONDS
+        self.refilled = time.monotonic()
+
+    async def take(self) -> None:
+        """Return when there is a token."""
+        self._refill()
+        if self.tokens < 1:
+            await asyncio.sleep((1 - self.tokens) / self.per_second)
+            self._refill()
+        self.tokens -= 1
+
+    def _refill(self) -> None:
+        now = time.monotonic()
+        earned = (now - self.refilled) * self.per_second
+        self.tokens = min(self.per_second * BURST_SECONDS, self.tokens + earned)
+        self.refilled = now
+
+
+@dataclass(slots=True)
+class _Inbox:
+    """What a group's worker has been told of and has not yet looked at."""
+
+    rate: Rate
+    names: dict[str, None] = field(default_factory=dict)
+    look: bool = False
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Intake:
+    """One worker for each group; also the watcher's listener."""
+
+    def __init__(
+        self,
+        mailboxes: Mailboxes,
+        registry: Registry,
+        desk: FrontDesk,
+        tasks: asyncio.TaskGroup,
+        requests_per_second: float,
+    ) -> None:
+        self._mailboxes = mailboxes
+        self._registry = registry
+        self._desk = desk
+        self._tasks = tasks
+        self._per_second = requests_per_second
+        self._inboxes: dict[GroupName, _Inbox] = {}
+
+    async def joined(self, group: GroupName) -> None:
+        """Take up a new group."""
+        await self._desk.joined(group)
+        self._inboxes[group] = _Inbox(Rate(self._per_second))
+        self._tasks.create_task(self._work(group), name=f"intake {group}")
+
+    def noticed(self, group: GroupName, name: str) -> None:
+        """Remember a file that has appeared."""
+        if name.endswith(".json"):
+            self._inboxes[group].names[name] = None
+            self._inboxes[group].wake.set()
+            return
+        stem, dot, suffix = name.rpartition(".")
+        if f"{dot}{suffix}" in _RECEIPTS and wire.usable_id(stem):
+            self._desk.receipt_seen(group, RequestId(stem))
+
+    def look(self, group: GroupName) -> None:
+        """Have the folder listed."""
+        self._inboxes[group].look = True
+        self._inboxes[group].wake.set()
+
+    async def _work(self, group: GroupName) -> None:
+        inbox = self._inboxes[group]
+        mailbox = self._mailboxes.of(group)
+        while True:
+            await inbox.wake.wait()
+            inbox.wake.clear()
+            try:
+                await self._empty(inbox, mailbox)
+            except FileNotFoundError:
+                log.debug("the group's folder is gone", extra={"group": group})
+            except Exception:
+                log.exception("a request could not be handled; it is kept", extra={"group": group})
+
+    async def _empty(self, inbox: _Inbox, mailbox: Mailbox) -> None:
+        """Handle what was noticed, then what a look at the folder shows."""
+        hinted, inbox.names = list(inbox.names), {}
+        for name in hinted:
+            await inbox.rate.take()
+            await self._handle(mailbox, name, whole=True)
+        if inbox.look:
+            inbox.look = False
+            for name in await asyncio.to_thread(mailbox.requests, BATCH):
+                await inbox.rate.take()
+                await self._handle(mailbox, name, whole=False)
+
+    async def _handle(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
+        content = b""
+        try:
+            content = await asyncio.to_thread(mailbox.read_request, name)
+            envelope = wire.read_envelope(content, name.removesuffix(".json"))
+            await self._registry.dispatch(mailbox.group, envelope)
+        except FileNotFoundError:
+            return
+        except DuplicateRequest:
+            log.info("a request was repeated", extra={"group": mailbox.group})
+        except MalformedRequest as malformed:
+            if not whole and await asyncio.to_thread(_is_fresh, mailbox, name):
+                return
+            await self._desk.refuse(mailbox.group, name, malformed, content)
+            return
+        await asyncio.to_thread(mailbox.drop_request, name)
+
+
+def _is_fresh(mailbox: Mailbox, name: str) -> bool:
+    """True if a writer that does not rename may still be at it; the next look will tell."""
+    try:
+        age_seconds = time.time() - mailbox.tasks.stat(name).st_mtime
+    except OSError:
+        return False
+    return 0 <= age_seconds < HALF_WRITTEN_SECONDS

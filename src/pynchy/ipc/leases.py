@@ -1,0 +1,85 @@
+"""Is the process that asked still there?
+
+A lease is live while its file changes now and then and, on this same machine, while its lock
+is held. Time is the host's own steady clock, so no clock of an agent can fool it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pynchy import wire
+from pynchy.folder import UnsafeFile
+from pynchy.ipc.mailbox import Mailbox
+from pynchy.model import GroupName
+
+_LEASE_CAP = 4_096
+
+
+class Leases:
+    """What the host has seen of every lease that it was asked about."""
+
+    def __init__(
+        self, ttl_seconds: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ttl_seconds = ttl_seconds
+        self._monotonic = monotonic
+        self._seen: dict[tuple[GroupName, str], tuple[int, float]] = {}
+        self._boot_id = read_boot_id()
+
+    def is_live(self, mailbox: Mailbox, lease: str) -> bool:
+        """True while somebody renews the lease."""
+        key = (mailbox.group, lease)
+        try:
+            fd = mailbox.tasks.open_file(f"{lease}.lease")
+        except (UnsafeFile, OSError):
+            self._seen.pop(key, None)
+            return False
+        try:
+            return self._is_renewed(key, os.fstat(fd)) and not self._is_abandoned(fd)
+        finally:
+            os.close(fd)
+
+    def remove_if_dead(self, mailbox: Mailbox, lease: str) -> None:
+        """Remove the file of a lease that is not live."""
+        if not self.is_live(mailbox, lease):
+            with suppress(OSError):
+                mailbox.tasks.remove(f"{lease}.lease")
+
+    def _is_renewed(self, key: tuple[GroupName, str], info: os.stat_result) -> bool:
+        if not stat.S_ISREG(info.st_mode):
+            return False
+        now = self._monotonic()
+        mtime, since = self._seen.get(key, (None, now))
+        if mtime != info.st_mtime_ns:
+            since = now
+        self._seen[key] = (info.st_mtime_ns, since)
+        return now - since < self._ttl_seconds
+
+    def _is_abandoned(self, fd: int) -> bool:
+        """True if its owner ran on this very machine and has let go of the lock.
+
+        Elsewhere (another kernel behind a shared folder) locks do not reach us, so they say nothing.
+        """
+        boot_id = wire.read_boot_id(os.pread(fd, _LEASE_CAP, 0))
+        if not boot_id or boot_id != self._boot_id:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+def read_boot_id() -> str:
+    """Return what tells this boot of this kernel from any other, or nothing where it is unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,152 @@
+"""One group's mailbox as the host sees it.
+
+The group is the folder. Nothing that an agent writes can make the host read, write or wait
+outside of that folder, and a response is written once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from pynchy import wire
+from pynchy.errors import MalformedRequest
+from pynchy.folder import Folder, UnsafeFile
+from pynchy.model import GroupName, RequestId
+
+_RECEIPT_CAP = 4_096
+SETTINGS_NAME = "host.json"
+
+
+class Mailbox:
+    """The folders of one group that an agent sees, and the one for what was refused."""
+
+    def __init__(self, ipc: Path, group: GroupName, *, agent_uid: int | None = None) -> None:
+        self.group = group
+        self.path = ipc / group
+        self.tasks = Folder(ipc, group, "tasks", owner=agent_uid)
+        self._responses = Folder(ipc, group, "responses", owner=agent_uid)
+        self._input = Folder(ipc, group, "input", owner=agent_uid)
+        self._rejected = Folder(ipc, group, "rejected")
+        self._ipc = ipc
+        self._agent_uid = agent_uid
+
+    def prepare(self, settings: bytes) -> None:
+        """Create what is missing and tell agents what they need to know of the host."""
+        for folder in (self.tasks, self._responses, self._input, self._rejected):
+            folder.make()
+        for folder in (self._responses, self._input, self._rejected):
+            folder.clear_temporary()
+        self._input.replace(SETTINGS_NAME, settings)
+
+    def exists(self) -> bool:
+        """True while the group's folder is there for the agent."""
+        return self.tasks.exists()
+
+    def requests(self, limit: int) -> list[str]:
+        """Return the names of requests that wait to be read."""
+        return [name for name in self.tasks.names(limit) if name.endswith(".json")]
+
+    def read_request(self, name: str) -> bytes:
+        """Return a request's content. Raise MalformedRequest for what must not be read."""
+        try:
+            return self.tasks.read(name, wire.MAX_REQUEST_BYTES)
+        except UnsafeFile as exc:
+            raise MalformedRequest(str(exc), wire.usable_id(name.removesuffix(".json"))) from exc
+
+    def drop_request(self, name: str) -> None:
+        """Remove a request that has been dealt with."""
+        self.tasks.remove(name)
+
+    def reject(self, name: str, reason: str, at: datetime, content: bytes, keep: int) -> None:
+        """Move a request out of the way, with the reason beside it; keep the newest `keep`."""
+        stamp = at.strftime("%Y%m%dT%H%M%S%f")
+        record = wire.rejected_json(name, reason, at, content)
+        self._rejected.create(f"{stamp}-{secrets.token_hex(3)}.json", record)
+        for old in sorted(self._rejected.names())[: -keep or None]:
+            self._rejected.remove(old)
+        self.tasks.remove(name)
+
+    def respond(self, request_id: RequestId, response: bytes) -> None:
+        """Write the response unless one is there already."""
+        self._responses.make()
+        self._responses.create(f"{request_id}.json", response)
+
+    def has_response(self, request_id: RequestId) -> bool:
+        """True if the agent can read how its question ended."""
+        return self._responses.has(f"{request_id}.json")
+
+    def is_received(self, request_id: RequestId) -> bool:
+        """True if somebody has taken the answer, the agent or the host."""
+        return self.tasks.has(f"{request_id}.received")
+
+    def is_resumed(self, request_id: RequestId) -> bool:
+        """True if a resumed runner says that it has taken the answer in."""
+        return self.tasks.has(f"{request_id}.resumed")
+
+    def claim(self, request_id: RequestId, claim: str, at: datetime) -> bool:
+        """Take the receipt for the host. Return False if the agent has the answer already."""
+        name = f"{request_id}.received"
+        self.tasks.make()
+        return self.tasks.create(name, wire.claim_json(claim, at)) or self.is_ours(
+            request_id, claim
+        )
+
+    def is_ours(self, request_id: RequestId, claim: str) -> bool:
+        """True if the receipt is the one that the host took under this claim."""
+        try:
+            data = self.tasks.read(f"{request_id}.received", _RECEIPT_CAP, one_link=False)
+        except (UnsafeFile, FileNotFoundError):
+            return False
+        return bool(claim) and secrets.compare_digest(
+            (wire.read_claim(data) or "").encode(), claim.encode()
+        )
+
+    def release(self, request_id: RequestId, claim: str) -> None:
+        """Give the receipt back, so that `check_answer` can take the answer."""
+        if self.is_ours(request_id, claim):
+            self.tasks.remove(f"{request_id}.resumed")
+            self.tasks.remove(f"{request_id}.received")
+
+    def write_initial(self, request_id: RequestId, initial: bytes) -> Path:
+        """Write what a resumed session begins with, and return where it is."""
+        folder = Folder(self._ipc, self.group, "input", request_id, owner=self._agent_uid)
+        folder.make()
+        folder.replace("initial.json", initial)
+        return folder.path / "initial.json"
+
+    def forget(self, request_id: RequestId) -> None:
+        """Remove every trace of a question that is past its retention.
+
+        The response goes first: a waiter that wakes up in between finds nothing to take.
+        """
+        self._responses.remove(f"{request_id}.json")
+        self._input.remove(request_id)
+        self.tasks.remove(f"{request_id}.resumed")
+        self.tasks.remove(f"{request_id}.received")
+
+    def forget_rejected(self, before: datetime) -> int:
+        """Remove records of refused requests from before that moment; return how many."""
+        stamp = before.strftime("%Y%m%dT%H%M%S%f")
+        old = [name for name in self._rejected.names() if name < stamp]
+        for name in old:
+            self._rejected.remove(name)
+        return len(old)
+
+
+class Mailboxes:
+    """The mailbox of every group, made when it is first asked for."""
+
+    def __init__(self, ipc: Path, agent_uid_of: Callable[[GroupName], int | None]) -> None:
+        self.path = ipc
+        self._agent_uid_of = agent_uid_of
+        self._mailboxes: dict[GroupName, Mailbox] = {}
+
+    def of(self, group: GroupName) -> Mailbox:
+        """Return the group's mailbox; its folders need not exist."""
+        if group not in self._mailboxes:
+            agent_uid = self._agent_uid_of(group)
+            self._mailboxes[group] = Mailbox(self.path, group, agent_uid=agent_uid)
+        return self._mailboxes[group]

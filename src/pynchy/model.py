@@ -1,0 +1,274 @@
+"""What things are: questions, answers, and how a question ends.
+
+Everything here is frozen. A change is a new value, made by `bridge.lifecycle`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+RequestId = NewType("RequestId", str)
+ShortId = NewType("ShortId", str)
+GroupName = NewType("GroupName", str)
+SessionId = NewType("SessionId", str)
+
+ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+
+
+class Kind(StrEnum):
+    """What sort of thing waits for a person."""
+
+    QUESTION = "question"
+
+
+class Urgency(StrEnum):
+    """How soon the agent would like an answer."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class State(StrEnum):
+    """Where a question stands.
+
+    recorded → open → delivering → closed, where delivering may pass through held (the runner
+    lives but nobody waits), resuming (a cold start is under way) and undelivered (kept, shown).
+    """
+
+    RECORDED = "recorded"
+    OPEN = "open"
+    DELIVERING = "delivering"
+    HELD = "held"
+    RESUMING = "resuming"
+    UNDELIVERED = "undelivered"
+    CLOSED = "closed"
+
+    @property
+    def waits_for_person(self) -> bool:
+        """True while an answer can still win."""
+        return self in {State.RECORDED, State.OPEN}
+
+
+class OutcomeKind(StrEnum):
+    """How a question ended."""
+
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    DEFAULTED = "defaulted"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    UNDELIVERABLE = "undeliverable"
+
+    @property
+    def resumes(self) -> bool:
+        """True if a dead agent is brought back to hear of it."""
+        return self in {OutcomeKind.ANSWERED, OutcomeKind.DECLINED, OutcomeKind.DEFAULTED}
+
+
+class CardState(StrEnum):
+    """What a channel shows of a question."""
+
+    SENDING = "sending"
+    SHOWN = "shown"
+    FAILED = "failed"
+    SETTLED = "settled"
+    ABANDONED = "abandoned"
+
+
+class DeliveryPath(StrEnum):
+    """How an outcome reached the agent."""
+
+    LIVE = "live"
+    LATE = "late"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the choices that the agent offers."""
+
+    label: str
+    description: str = ""
+    preview: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing that the agent asks."""
+
+    text: str
+    header: str = ""
+    options: tuple[Option, ...] = ()
+    multi_select: bool = False
+    default: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the options, in order."""
+        return tuple(option.label for option in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person chose and wrote for one question."""
+
+    selected: tuple[str, ...] = ()
+    text: str | None = None
+
+    def describe(self) -> str:
+        """The answer in one line."""
+        parts = [", ".join(self.selected)] if self.selected else []
+        return " — ".join([*parts, self.text] if self.text else parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a question ended. Created once for each question, and never changed."""
+
+    outcome: OutcomeKind
+    at: datetime
+    answers: tuple[Answer, ...] = ()
+    by: str | None = None
+    channel: str | None = None
+    reason: str | None = None
+
+    def describe(self) -> str:
+        """The ending in one line, for a person who came second."""
+        who = f" by {self.by}" if self.by else ""
+        where = f" ({self.channel})" if self.channel else ""
+        said = "; ".join(answer.describe() for answer in self.answers)
+        why = f": {said}" if said else f": {self.reason}" if self.reason else ""
+        return f"{self.outcome}{who}{where}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class CardRef:
+    """One channel's card of a question: where it is and what became of it."""
+
+    channel: str
+    chat: str = ""
+    message_id: str | None = None
+    state: CardState = CardState.SENDING
+    attempts: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer to one question of several, kept until the others are answered."""
+
+    question: int
+    answer: Answer
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The host's attempts to resume a session with an answer.
+
+    `claim` is the secret in the receipt file that tells our own receipt from an agent's.
+    """
+
+    claim: str = ""
+    attempts: int = 0
+    error: str | None = None
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """Questions of one request with their routing, state and deadlines."""
+
+    request_id: RequestId
+    short_id: ShortId
+    group: GroupName
+    questions: tuple[Question, ...]
+    timestamp: datetime
+    wait_until: datetime
+    expires_at: datetime
+    digest: str
+    kind: Kind = Kind.QUESTION
+    state: State = State.RECORDED
+    title: str = ""
+    agent: str = ""
+    task: str = ""
+    urgency: Urgency = Urgency.NORMAL
+    session_id: SessionId = SessionId("")
+    lease: str = ""
+    call_waits: bool = True
+    cards: tuple[CardRef, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    late: Late = field(default_factory=Late)
+    ending: Ending | None = None
+    delivered: DeliveryPath | None = None
+    delivered_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[GroupName, RequestId]:
+        """What tells this question from all others; ids are only unique within a group."""
+        return (self.group, self.request_id)
+
+    @property
+    def channel_name(self) -> str:
+        """The channels that show it, joined for a listing."""
+        shown = [card.channel for card in self.cards if card.state is not CardState.FAILED]
+        return ", ".join(shown)
+
+    @property
+    def defaults_at(self) -> datetime | None:
+        """When silence turns into the asker's own default. None unless every question has one."""
+        return self.wait_until if all(q.default for q in self.questions) else None
+
+    @property
+    def due_at(self) -> datetime:
+        """When it ends by itself."""
+        return min(self.expires_at, self.defaults_at or self.expires_at)
+
+    def card_of(self, channel: str) -> CardRef | None:
+        """Return the card that the channel shows, if any."""
+        return next((card for card in self.cards if card.channel == channel), None)
+
+    def with_card(self, card: CardRef) -> PendingQuestion:
+        """Return this question with the card in place of that channel's earlier one."""
+        others = tuple(c for c in self.cards if c.channel != card.channel)
+        return replace(self, cards=(*others, card))
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a channel needs to know, beside the questions, to show or settle them."""
+
+    short_id: ShortId
+    group: GroupName
+    timestamp: datetime
+    expires_at: datetime
+    title: str = ""
+    agent: str = ""
+    task: str = ""
+    urgency: Urgency = Urgency.NORMAL
+    defaults_at: datetime | None = None
+    link: str | None = None
+    repeated: bool = False
+    ending: Ending | None = None
+    delivery: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Raw human input to one question, before anybody has judged it.
+
+    `values` are numbers, labels or text. `question` counts from 1 where they answer only that one.
+    """
+
+    target: str
+    values: tuple[tuple[str, ...], ...]
+    by: str
+    channel: str
+    user_id: str | None = None
+    chat: str | None = None
+    question: int | None = None
