@@ -1,0 +1,36 @@
+"""The settings: what can be set, and how pynchy.toml is read.
+
+loading   text ► tomli ► models ► checks ► Settings, or ConfigError
+models    what can be set; values: how it is written
+explain   pydantic's errors ► findings; checks: what does not fit together
+report    findings ► file:line:column, the line and a caret; places: where things stand
+"""
+
+from pynchy.config.loading import example_settings, load_settings
+from pynchy.config.models import (
+    KNOWN_CHANNELS,
+    LOCAL,
+    ChannelSettings,
+    GroupSettings,
+    HttpSettings,
+    LauncherSettings,
+    RetentionSettings,
+    Settings,
+)
+from pynchy.config.values import PLACEHOLDERS, Duration, Size
+
+__all__ = [
+    "KNOWN_CHANNELS",
+    "LOCAL",
+    "PLACEHOLDERS",
+    "ChannelSettings",
+    "Duration",
+    "GroupSettings",
+    "HttpSettings",
+    "LauncherSettings",
+    "RetentionSettings",
+    "Settings",
+    "Size",
+    "example_settings",
+    "load_settings",
+]

@@ -1,0 +1,54 @@
+"""Find settings that are each allowed, but not together.
+
+Runs on settings that pydantic has accepted, so everything here has its proper type.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
+from pynchy.config.models import Settings
+from pynchy.config.places import Loc
+
+
+def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Finding]:
+    """Return everything that does not fit together."""
+    return [*_clocks(settings), *_routes(settings, frozenset(known_channels))]
+
+
+def _clocks(settings: Settings) -> Iterator[Finding]:
+    if settings.answer_ttl < settings.wait_timeout:
+        written = "answer_ttl" in settings.model_fields_set
+        yield Finding(
+            loc=("answer_ttl" if written else "wait_timeout",),
+            message="answer_ttl is shorter than wait_timeout: "
+            "the question would expire while the agent still waits for its answer",
+            notes=("allowed: an answer_ttl that is as long as wait_timeout, or longer",),
+        )
+
+
+def _routes(settings: Settings, known: frozenset[str]) -> Iterator[Finding]:
+    for loc, channel, at_key in _named_channels(settings):
+        if channel not in settings.channels:
+            field = loc[:-1]
+            yield Finding(
+                loc=loc,
+                message=f"{dotted(field)} names a channel that is not configured",
+                notes=_advice(channel, settings.channels, known),
+                at_key=at_key,
+            )
+
+
+def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
+    for name, group in settings.groups.items():
+        for index, channel in enumerate(group.channels):
+            yield ("groups", name, "channels", index), channel, False
+        for channel in group.allowed_users:
+            yield ("groups", name, "allowed_users", channel), channel, True
+        for channel in group.chat:
+            yield ("groups", name, "chat", channel), channel, True
+
+
+def _advice(channel: str, configured: Iterable[str], known: frozenset[str]) -> tuple[str, ...]:
+    if channel in known:
+        return (f"add its table: [channels.{channel}]", allowed(configured))
+    return (*did_you_mean(channel, {*configured, *known}), allowed(configured))

@@ -1,0 +1,163 @@
+"""Read pynchy.toml, or say exactly what is wrong with it.
+
+Whatever the file holds, the caller gets settings or a ConfigError, and nothing else.
+"""
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli
+from pydantic import BaseModel, ValidationError
+
+from pynchy.config.checks import contradictions
+from pynchy.config.explain import explain
+from pynchy.config.findings import Finding, allowed, did_you_mean, printable
+from pynchy.config.models import KNOWN_CHANNELS, ChannelSettings, Settings
+from pynchy.config.places import Loc, Span
+from pynchy.config.report import Source
+from pynchy.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
+Channels = Mapping[str, type[ChannelSettings]]
+
+_LARGEST_KIB = 1024
+_MOST_SHOWN = 50
+_BOM = b"\xef\xbb\xbf"
+# The two things that TOML allows and tomli gives up on without saying where.
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
+_DEEP_NEST = re.compile(r"(?:[\[{]\s*){50}")
+_QUOTES = ('text needs quotes, such as "30m"',)
+_SYNTAX_HINTS = {
+    "Invalid value": _QUOTES,
+    "Expected newline or end of document after a statement": _QUOTES,
+    "Cannot overwrite a value": ("it is already set above",),
+    "Unclosed array": ('a list looks like ["one", "two"]',),
+    "Unclosed inline table": ('a table on one line looks like { one = "1", two = "2" }',),
+}
+
+
+def load_settings(path: Path | None, channels: Channels = KNOWN_CHANNELS) -> Settings:
+    """Return the settings in the file, or all defaults without one.
+
+    Raise ConfigError with every problem in it, each with its place.
+    """
+    if path is None:
+        return Settings()
+    source = _read(path)
+    settings, findings = _validate(_parse(source), channels)
+    if settings is not None and not findings:
+        return settings
+    in_order = sorted(findings, key=lambda finding: source.place(finding).start)
+    shown = [source.show(finding) for finding in in_order[:_MOST_SHOWN]]
+    if len(findings) > _MOST_SHOWN:
+        shown.append(f"and {len(findings) - _MOST_SHOWN} more")
+    raise ConfigError("\n\n".join(shown))
+
+
+def example_settings() -> str:
+    """Return a settings file in which every setting is a comment with its default."""
+    return files("pynchy").joinpath("pynchy.example.toml").read_text(encoding="utf-8")
+
+
+def _read(path: Path) -> Source:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST_KIB * 1024 + 1)
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder, not a settings file") from None
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        raise ConfigError(f"{path}: cannot be read: {reason}") from exc
+    if len(raw) > _LARGEST_KIB * 1024:
+        raise ConfigError(f"{path}: is larger than {_LARGEST_KIB} KiB: is it a settings file?")
+    return _decode(str(path), raw.removeprefix(_BOM))
+
+
+def _decode(name: str, raw: bytes) -> Source:
+    text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        before = raw[: exc.start].decode("utf-8").replace("\r\n", "\n")
+        place = Span(len(before), len(before) + 1)
+        message = "is not UTF-8 text here"
+        shown = Source(name, text).show_broken(place, message, ("save the file as UTF-8",))
+        raise ConfigError(shown) from None
+    return Source(name, text)
+
+
+def _parse(source: Source) -> dict[str, Any]:
+    try:
+        return tomli.loads(source.text)
+    except tomli.TOMLDecodeError as exc:
+        place, message = _syntax_place(source, exc.pos), f"not TOML: {exc.msg}"
+        shown = source.show_broken(place, message, _SYNTAX_HINTS.get(exc.msg, ()))
+    except RecursionError:
+        place = _first(_DEEP_NEST, source.text)
+        shown = source.show_broken(place, "lists or tables are nested too deeply")
+    except ValueError:
+        place = _first(_LONG_NUMBER, source.text)
+        shown = source.show_broken(place, "this number has too many digits")
+    raise ConfigError(shown)
+
+
+def _first(pattern: re.Pattern[str], text: str) -> Span:
+    match = pattern.search(text)
+    return Span(*match.span()) if match else Span(0, 0)
+
+
+def _syntax_place(source: Source, offset: int) -> Span:
+    """Return where to point: at what was left open, rather than at the end of the file."""
+    at_end = offset >= len(source.text.rstrip())
+    open_values = [s for s in source.places.values.values() if s.end >= len(source.text)]
+    if at_end and open_values:
+        return open_values[-1]
+    return Span(offset, offset)
+
+
+def _validate(data: dict[str, Any], known: Channels) -> tuple[Settings | None, list[Finding]]:
+    channels, findings = _validate_channels(data.get("channels", {}), known)
+    settings, more = _check(Settings, {**data, "channels": channels})
+    findings += more
+    if settings is not None and not findings:
+        findings += contradictions(settings, known)
+    return settings, findings
+
+
+def _validate_channels(tables: object, known: Channels) -> tuple[object, list[Finding]]:
+    """Check each channel's table against its own model; what is no table is left for later."""
+    if not isinstance(tables, dict):
+        return tables, []
+    channels: dict[str, object] = {}
+    findings: list[Finding] = []
+    for name, table in tables.items():
+        if name not in known:
+            findings.append(_unknown_channel(name, known))
+        elif isinstance(table, dict):
+            channel, more = _check(known[name], table, ("channels", name))
+            findings += more
+            channels |= {name: channel} if channel else {}
+        else:
+            channels[name] = table
+    return channels, findings
+
+
+def _unknown_channel(name: str, known: Channels) -> Finding:
+    return Finding(
+        loc=("channels", name),
+        message=f'unknown channel "{printable(name)}"',
+        notes=(*did_you_mean(name, known), allowed(known)),
+        at_key=True,
+    )
+
+
+def _check(
+    model: type[Model], table: dict[str, Any], loc: Loc = ()
+) -> tuple[Model | None, list[Finding]]:
+    try:
+        return model.model_validate(table), []
+    except ValidationError as exc:
+        return None, [explain(error, model, loc) for error in exc.errors(include_url=False)]
