@@ -1,0 +1,77 @@
+"""The MCP server that an agent asks through: `python -m agent_runner.agent_tools`.
+
+Nothing but JSON-RPC reaches stdout. When stdin ends, or on SIGTERM, waiting calls are cancelled,
+the host is told, and the process ends with 0.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
+from agent_runner.agent_tools._server import Server
+from agent_runner.agent_tools._stdio import Writer, start_reader
+from agent_runner.asking import Asker
+from agent_runner.errors import MailboxMissing
+
+EXIT_USAGE = 2
+
+_FLUSH_SECONDS = 1.0
+
+
+def main(
+    ipc_dir: Path,
+    *,
+    session_id: str = "",
+    agent: str = "",
+    task: str = "",
+    max_wait: float | None = None,
+) -> int:
+    """Serve the client on stdin and stdout until it ends. Return the exit code."""
+    identity = Identity(session_id, agent, task, max_wait)
+    try:
+        asyncio.run(serve(ipc_dir, identity, stdin=0, stdout=_take_stdout()))
+    except MailboxMissing as exc:
+        return complain(
+            f"{exc}. Start the host (`pynchy serve`), which makes the mailbox of each group,"
+            " and mount its tasks, responses and input folders where PYNCHY_IPC_DIR points."
+        )
+    return 0
+
+
+def complain(message: str) -> int:
+    """Say on stderr what is wrong and what to do. Return the exit code for it."""
+    print(f"pynchy: {message}", file=sys.stderr)  # noqa: T201 - stdout belongs to the client
+    return EXIT_USAGE
+
+
+async def serve(
+    ipc_dir: Path,
+    identity: Identity,
+    *,
+    stdin: int,
+    stdout: int,
+    progress_seconds: float = PROGRESS_SECONDS,
+) -> None:
+    """Serve one client over two file descriptors. Raise MailboxMissing."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    asker = Asker(ipc_dir, session_id=identity.session_id, max_wait=identity.max_wait)
+    writer = Writer(stdout, on_broken=stop.set)
+    async with asker, asyncio.TaskGroup() as tasks:
+        server = Server(Tools(asker, identity, tasks, progress_seconds), writer, tasks)
+        start_reader(stdin, server.receive, stop.set)
+        await stop.wait()
+        server.cancel_all()
+    writer.close(_FLUSH_SECONDS)
+
+
+def _take_stdout() -> int:
+    """Keep stdout for JSON-RPC: whatever else prints goes to stderr."""
+    own = os.dup(1)
+    os.dup2(2, 1)
+    return own

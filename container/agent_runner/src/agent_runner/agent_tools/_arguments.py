@@ -1,0 +1,183 @@
+"""Turn what a model sent into a Request.
+
+Lenient where the meaning is plain: questions as a JSON text, one object instead of a list, a
+single question at the top level. Everything else raises BadArguments with the field's name.
+"""
+
+import json
+from collections.abc import Mapping
+
+from agent_runner.asking import (
+    Option,
+    Question,
+    Request,
+    RequestId,
+    Urgency,
+    is_request_id,
+)
+from agent_runner.errors import BadArguments
+
+MAX_QUESTIONS = 4
+MAX_OPTIONS = 50
+MAX_SECONDS = 30 * 24 * 3600
+
+Fields = Mapping[str, object]
+
+
+def parse_ask(arguments: Fields) -> tuple[Request, bool]:
+    """Return the request and whether to wait. Raise BadArguments."""
+    request = Request(
+        questions=_questions(arguments),
+        title=_text(arguments, "title"),
+        task=_text(arguments, "task"),
+        urgency=_urgency(arguments),
+        wait_seconds=_seconds(arguments, "timeout"),
+    )
+    return request, _flag(arguments, "wait_for_response", default=True)
+
+
+def parse_check(arguments: Fields) -> tuple[RequestId, float]:
+    """Return the id and how long to wait for its answer. Raise BadArguments."""
+    seconds = None if arguments.get("timeout") == 0 else _seconds(arguments, "timeout")
+    return parse_request_id(arguments), seconds or 0.0
+
+
+def parse_request_id(arguments: Fields) -> RequestId:
+    """Return the id. Raise BadArguments."""
+    text = _text(arguments, "request_id").strip()
+    if not is_request_id(text):
+        raise BadArguments("request_id: must be the id that ask_user returned")
+    return RequestId(text)
+
+
+def _questions(arguments: Fields) -> tuple[Question, ...]:
+    value = _raw_questions(arguments)
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list):
+        raise BadArguments("questions: must be a list of objects, each with a `question`")
+    if not 1 <= len(value) <= MAX_QUESTIONS:
+        raise BadArguments(f"questions: must hold 1 to {MAX_QUESTIONS}, not {len(value)}")
+    return tuple(_question(item, f"questions[{index}]") for index, item in enumerate(value))
+
+
+def _raw_questions(arguments: Fields) -> object:
+    value = arguments.get("questions")
+    if value is None and "question" in arguments:
+        return [arguments]
+    if value is None:
+        raise BadArguments("questions: missing; give a list of 1 to 4 objects with a `question`")
+    return _unwrap(value, "questions")
+
+
+def _unwrap(value: object, where: str) -> object:
+    """Read a list or object that came as a JSON text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as exc:
+        raise BadArguments(
+            f"{where}: must be a list; this is a text that is not JSON ({exc})"
+        ) from exc
+
+
+def _question(value: object, where: str) -> Question:
+    if not isinstance(value, dict):
+        raise BadArguments(f"{where}: must be an object with a `question`")
+    text = _text(value, "question", where)
+    if not text.strip():
+        raise BadArguments(f"{where}.question: missing; say what you want to know")
+    options = _options(value, f"{where}.options")
+    multi_select = _flag(value, "multiSelect", default=False, where=where)
+    if multi_select and not options:
+        raise BadArguments(f"{where}.multiSelect: needs options to choose from")
+    default = _default(value, where, options, multi_select=multi_select)
+    return Question(text, _text(value, "header", where), options, multi_select, default)
+
+
+def _options(question: Fields, where: str) -> tuple[Option, ...]:
+    value = question.get("options")
+    if value is None:
+        return ()
+    value = _unwrap(value, where)
+    if not isinstance(value, list):
+        raise BadArguments(f"{where}: must be a list of objects with a `label`, or of texts")
+    if len(value) > MAX_OPTIONS:
+        raise BadArguments(f"{where}: at most {MAX_OPTIONS}, not {len(value)}")
+    options = tuple(_option(item, f"{where}[{index}]") for index, item in enumerate(value))
+    labels = [option.label for option in options]
+    if twice := {label for label in labels if labels.count(label) > 1}:
+        raise BadArguments(f"{where}: the label {min(twice)!r} is there twice")
+    return options
+
+
+def _option(value: object, where: str) -> Option:
+    fields = {"label": value} if isinstance(value, str) else value
+    if not isinstance(fields, dict):
+        raise BadArguments(f"{where}: must be an object with a `label`, or a text")
+    label = _text(fields, "label", where).strip()
+    if not label:
+        raise BadArguments(f"{where}.label: missing")
+    return Option(label, _text(fields, "description", where), _text(fields, "preview", where))
+
+
+def _default(
+    question: Fields, where: str, options: tuple[Option, ...], *, multi_select: bool
+) -> str | tuple[str, ...] | None:
+    value = question.get("default")
+    if value is None or isinstance(value, str):
+        return None if value is None else _clean(value)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadArguments(f"{where}.default: must be a label, a text or a list of labels")
+    if not multi_select:
+        raise BadArguments(f"{where}.default: a list needs multiSelect: true")
+    labels = [_clean(item).strip() for item in value]
+    if unknown := [label for label in labels if label not in {option.label for option in options}]:
+        raise BadArguments(f"{where}.default: {unknown[0]!r} is not the label of an option")
+    return tuple(labels)
+
+
+def _text(fields: Fields, name: str, where: str = "") -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadArguments(f"{_path(where, name)}: must be a text")
+    return _clean(value)
+
+
+def _flag(fields: Fields, name: str, *, default: bool, where: str = "") -> bool:
+    value = fields.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise BadArguments(f"{_path(where, name)}: must be true or false")
+    return value
+
+
+def _seconds(fields: Fields, name: str) -> float | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadArguments(f"{name}: must be a number of seconds")
+    if not 0 < value <= MAX_SECONDS:
+        raise BadArguments(f"{name}: must be more than 0 and at most {MAX_SECONDS} seconds")
+    return value
+
+
+def _urgency(fields: Fields) -> Urgency:
+    text = _text(fields, "urgency")
+    if text not in {"", *Urgency}:
+        raise BadArguments(f"urgency: must be low, normal or high, not {text!r}")
+    return Urgency(text or Urgency.NORMAL)
+
+
+def _path(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
+
+
+def _clean(text: str) -> str:
+    """Join split surrogates and replace lone ones: UTF-8 has no place for them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,144 @@
+"""The three tools: a thin layer between MCP and asking.
+
+A call that fails for a reason the model can mend comes back as text with is_error. What has come
+for earlier questions is appended to whatever result goes out next, receipt first.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from agent_runner.agent_tools import _arguments, _text
+from agent_runner.asking import Asker, Outcome, RequestId, Result, fresh_request_id
+from agent_runner.errors import BadArguments
+
+PROGRESS_SECONDS = 10.0
+
+Fields = Mapping[str, object]
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The one text block of a tool's result."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call. `key` is the client's own name for it, empty where it gives none."""
+
+    name: str
+    arguments: Fields
+    key: str = ""
+    progress: Progress | None = None
+
+
+class UnknownTool(Exception):
+    """There is no tool of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks; `max_wait` is how many seconds its client lets a call block."""
+
+    session_id: str = ""
+    agent: str = ""
+    task: str = ""
+    max_wait: float | None = None
+
+
+class Tools:
+    """`ask_user`, `check_answer` and `withdraw_question` over one mailbox."""
+
+    def __init__(
+        self,
+        asker: Asker,
+        identity: Identity,
+        tasks: asyncio.TaskGroup,
+        progress_seconds: float = PROGRESS_SECONDS,
+    ) -> None:
+        self._asker = asker
+        self._identity = identity
+        # Without a session the client's names for its calls are unique in this process alone.
+        self._session = identity.session_id or fresh_request_id()
+        self._tasks = tasks
+        self._progress_seconds = progress_seconds
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run a tool. Raise UnknownTool if there is none of that name."""
+        run = {
+            "ask_user": self._ask_user,
+            "check_answer": self._check_answer,
+            "withdraw_question": self._withdraw_question,
+        }.get(call.name)
+        if run is None:
+            raise UnknownTool(call.name)
+        try:
+            result = await run(call)
+        except BadArguments as exc:
+            message = f"{call.name} did nothing. Correct this and call again: {exc}"
+            result = ToolResult(message, is_error=True)
+        late = _text.describe_late(self._asker.collect())
+        return ToolResult(result.text + late, is_error=result.is_error)
+
+    async def _ask_user(self, call: ToolCall) -> ToolResult:
+        request, wait = _arguments.parse_ask(call.arguments)
+        request = replace(
+            request,
+            agent=self._identity.agent,
+            task=request.task or self._identity.task,
+            request_id=self._request_id(call) or request.request_id,
+        )
+        async with self._reporting(call, request.request_id):
+            result = await self._asker.ask(request, wait=wait)
+        if result.outcome is Outcome.PENDING and not wait:
+            return ToolResult(_text.describe_asked(result))
+        return _tool_result(result)
+
+    async def _check_answer(self, call: ToolCall) -> ToolResult:
+        request_id, seconds = _arguments.parse_check(call.arguments)
+        async with self._reporting(call, request_id):
+            result = await self._asker.check(request_id, seconds=seconds)
+        return _tool_result(result)
+
+    async def _withdraw_question(self, call: ToolCall) -> ToolResult:
+        request_id = _arguments.parse_request_id(call.arguments)
+        result = await self._asker.withdraw(request_id)
+        is_error = result.outcome is Outcome.ERROR
+        return ToolResult(_text.describe_withdrawal(result), is_error=is_error)
+
+    def _request_id(self, call: ToolCall) -> RequestId | None:
+        """Return the same id for the same call: a client that sends it twice asks once."""
+        if not call.key:
+            return None
+        text = json.dumps([self._session, call.key, call.arguments], sort_keys=True)
+        return RequestId(hashlib.sha256(text.encode()).hexdigest()[:32])
+
+    @asynccontextmanager
+    async def _reporting(self, call: ToolCall, request_id: RequestId) -> AsyncIterator[None]:
+        ticker = self._tasks.create_task(self._report(call, request_id))
+        try:
+            yield
+        finally:
+            ticker.cancel()
+
+    async def _report(self, call: ToolCall, request_id: RequestId) -> None:
+        if call.progress is None:
+            return
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        while True:
+            await asyncio.sleep(self._progress_seconds)
+            picked_up = self._asker.is_picked_up(request_id)
+            waited = clock() - started
+            call.progress(waited, _text.waiting_message(waited, picked_up=picked_up))
+
+
+def _tool_result(result: Result) -> ToolResult:
+    return ToolResult(_text.describe(result), is_error=_text.is_error(result))

@@ -1,0 +1,152 @@
+"""What the tools look like to a model. Plain data: nothing here is decided at run time."""
+
+_OPTION = {
+    "type": "object",
+    "properties": {
+        "label": {"type": "string", "description": "What the person picks; 1-5 words, unique."},
+        "description": {"type": "string", "description": "What picking this means or leads to."},
+        "preview": {
+            "type": "string",
+            "description": "Longer text to compare options by, such as a diff or a snippet.",
+        },
+    },
+    "required": ["label"],
+}
+
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "question": {
+            "type": "string",
+            "description": "The full question. The person may know nothing of your work: name the"
+            " thing, the place and what depends on the answer.",
+        },
+        "header": {"type": "string", "description": "A very short label, such as 'Database'."},
+        "options": {
+            "type": "array",
+            "description": "The choices. Leave out for a free-text answer; the person can always"
+            " write something else, so add no 'Other'.",
+            "items": {"anyOf": [_OPTION, {"type": "string"}]},
+        },
+        "multiSelect": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether several options may be picked.",
+        },
+        "default": {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "description": "What to go on with if nobody answers in time: a label, a text or"
+            " (multiSelect) a list of labels. Set it only for what is safe without a person.",
+        },
+    },
+    "required": ["question"],
+}
+
+_REQUEST_ID = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
+    "description": "The id that ask_user returned.",
+}
+
+ASK_USER = {
+    "name": "ask_user",
+    "title": "Ask a person",
+    "description": (
+        "Ask the person responsible, in the chat that they have open, and wait for the answer."
+        " Use it when a human decision is needed: something irreversible or costly, a choice of"
+        " taste or policy, missing access or facts that you cannot find out. Do not use it for"
+        " what you can look up or safely try.\n\n"
+        "The call blocks until someone answers or `timeout` is over. A timeout does not end the"
+        " question: you get its request_id, and the answer comes with a later tool result, by"
+        " check_answer, or to this session when it is resumed. Silence is not consent: do not go"
+        " on as if the answer were yes. A default is used only if every question has one, and you"
+        " are told that nobody answered.\n\n"
+        "Put questions that belong together into one call; independent ones may be asked in"
+        " parallel calls."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "questions": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 4,
+                "items": _QUESTION,
+                "description": "One to four questions, shown and answered together.",
+            },
+            "title": {"type": "string", "description": "A line above the questions."},
+            "task": {
+                "type": "string",
+                "description": "What you are working on, in a few words; shown to the person.",
+            },
+            "urgency": {
+                "type": "string",
+                "enum": ["low", "normal", "high"],
+                "default": "normal",
+                "description": "high only if work or a service stands still until the answer.",
+            },
+            "timeout": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "description": "Seconds to wait; usually 1800 if left out. People take minutes.",
+            },
+            "wait_for_response": {
+                "type": "boolean",
+                "default": True,
+                "description": "false: ask, return the request_id at once and do other work.",
+            },
+        },
+        "required": ["questions"],
+    },
+    "annotations": {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": False,
+        "openWorldHint": True,
+    },
+}
+
+CHECK_ANSWER = {
+    "name": "check_answer",
+    "title": "Look for an answer",
+    "description": (
+        "Take up a question again that ask_user left open: returns the answer if it has come,"
+        " else says that the question is still open."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "request_id": _REQUEST_ID,
+            "timeout": {
+                "type": "number",
+                "minimum": 0,
+                "default": 0,
+                "description": "Seconds to wait for the answer if it is not there yet.",
+            },
+        },
+        "required": ["request_id"],
+    },
+    "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": True},
+}
+
+WITHDRAW_QUESTION = {
+    "name": "withdraw_question",
+    "title": "Withdraw a question",
+    "description": (
+        "Take back a question whose answer you no longer need, so that nobody spends time on it."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {"request_id": _REQUEST_ID},
+        "required": ["request_id"],
+    },
+    "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": True},
+}
+
+TOOLS = (ASK_USER, CHECK_ANSWER, WITHDRAW_QUESTION)
+
+INSTRUCTIONS = (
+    "ask_user puts a question to the person responsible for this work and waits for the answer."
+    " Nobody watches this session: what you only write into the conversation is not seen."
+    " Silence is never consent."
+)

@@ -1,0 +1,214 @@
+"""The MCP server of both eras: with a handshake (up to 2025-11-25) and without (2026-07-28).
+
+The era is a property of each request: its `_meta` names a protocol version or it does not. Every
+call is answered exactly once, unless the client cancelled it; then never.
+"""
+
+import asyncio
+import sys
+import traceback
+from typing import Protocol
+
+from agent_runner import __version__
+from agent_runner.agent_tools import _jsonrpc as rpc
+from agent_runner.agent_tools import _schemas
+from agent_runner.agent_tools._ask_user import Progress, ToolCall, ToolResult, UnknownTool
+
+HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+STATELESS_VERSIONS = ("2026-07-28",)
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+
+_SERVER_INFO = {"name": "pynchy", "title": "pynchy: ask a person", "version": __version__}
+_CAPABILITIES = {"tools": {"listChanged": False}}
+_CACHE_HINTS = {"ttlMs": 3_600_000, "cacheScope": "public"}
+
+# How a client names its own call, and the conversation that the name belongs to.
+_CALL_KEYS = ("claudecode/toolUseId", "callId")
+_THREAD_KEY = "threadId"
+
+
+class Output(Protocol):
+    """Where lines go; neither method blocks."""
+
+    def write(self, line: bytes) -> None:
+        """Send a line."""
+
+    def write_extra(self, line: bytes) -> None:
+        """Send a line that may be dropped."""
+
+
+class CallsTools(Protocol):
+    """Whatever runs the tools."""
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run a tool. Raise UnknownTool."""
+
+
+class Server:
+    """Answers the lines of one client."""
+
+    def __init__(self, tools: CallsTools, output: Output, tasks: asyncio.TaskGroup) -> None:
+        self._tools = tools
+        self._output = output
+        self._tasks = tasks
+        self._running: dict[rpc.CallId, asyncio.Task[None]] = {}
+
+    def receive(self, line: bytes | None) -> None:
+        """Take one line; None stands for one that was too long."""
+        if line is None:
+            self._refuse(rpc.RpcError(rpc.INVALID_REQUEST, "the line is too long"))
+            return
+        try:
+            message = rpc.parse(line)
+        except rpc.RpcError as error:
+            self._refuse(error)
+            return
+        if isinstance(message, rpc.Notice):
+            self._notice(message)
+        elif message is not None:
+            self._call(message)
+
+    def cancel_all(self) -> None:
+        """End every call that runs, unanswered."""
+        for task in self._running.values():
+            task.cancel()
+
+    def _notice(self, notice: rpc.Notice) -> None:
+        call_id = rpc.as_call_id(notice.params.get("requestId"))
+        if notice.method == "notifications/cancelled" and call_id in self._running:
+            self._running[call_id].cancel()
+
+    def _refuse(self, error: rpc.RpcError, call_id: rpc.CallId | None = None) -> None:
+        error.call_id = error.call_id if call_id is None else call_id
+        self._output.write(rpc.encode_error(error))
+
+    def _call(self, call: rpc.Call) -> None:
+        try:
+            result = self._answer(call)
+        except rpc.RpcError as error:
+            self._refuse(error, call.id)
+            return
+        if result is not None:
+            self._output.write(rpc.encode_result(call.id, result))
+
+    def _answer(self, call: rpc.Call) -> rpc.Fields | None:
+        """Return the result; None where a task will answer."""
+        stateless = _VERSION_KEY in call.meta or call.method == "server/discover"
+        if stateless:
+            _check_envelope(call)
+        match call.method:
+            case "tools/call":
+                self._start(call)
+                return None
+            case "tools/list":
+                return _stateless(_list_tools() | _CACHE_HINTS) if stateless else _list_tools()
+            case "server/discover":
+                return _discover()
+            case "initialize" if not stateless:
+                return _initialize(call)
+            case "ping" if not stateless:
+                return {}
+        raise rpc.RpcError(rpc.METHOD_NOT_FOUND, f"no method {call.method}")
+
+    def _start(self, call: rpc.Call) -> None:
+        tool_call = self._tool_call(call)
+        if call.id in self._running:
+            raise rpc.RpcError(rpc.INVALID_REQUEST, f"a call with the id {call.id!r} runs already")
+        task = self._tasks.create_task(self._run(call, tool_call))
+        self._running[call.id] = task
+        task.add_done_callback(lambda _: self._running.pop(call.id, None))
+
+    async def _run(self, call: rpc.Call, tool_call: ToolCall) -> None:
+        # Nothing may be awaited between the tool's result and its line: see asking.
+        try:
+            result = _content(await self._tools.call(tool_call))
+        except UnknownTool:
+            error = rpc.RpcError(rpc.INVALID_PARAMS, f"no tool {tool_call.name!r}")
+            self._refuse(error, call.id)
+            return
+        except Exception as exc:  # noqa: BLE001 - the outer edge: every call gets its answer
+            traceback.print_exc(file=sys.stderr)
+            error = rpc.RpcError(rpc.INTERNAL_ERROR, f"{type(exc).__name__} in pynchy")
+            self._refuse(error, call.id)
+            return
+        stateless = _VERSION_KEY in call.meta
+        line = rpc.encode_result(call.id, _stateless(result) if stateless else result)
+        self._output.write(line)
+
+    def _tool_call(self, call: rpc.Call) -> ToolCall:
+        name, arguments = call.params.get("name"), call.params.get("arguments")
+        if not isinstance(name, str):
+            raise rpc.RpcError(rpc.INVALID_PARAMS, "name: must be the name of a tool")
+        if not isinstance(arguments, dict | None):
+            raise rpc.RpcError(rpc.INVALID_PARAMS, "arguments: must be an object")
+        return ToolCall(name, arguments or {}, _call_key(call.meta), self._progress(call.meta))
+
+    def _progress(self, meta: rpc.Fields) -> Progress | None:
+        token = rpc.as_call_id(meta.get("progressToken"))
+        if token is None:
+            return None
+
+        def report(progress: float, message: str) -> None:
+            params = {"progressToken": token, "progress": round(progress, 3), "message": message}
+            self._output.write_extra(rpc.encode_notice("notifications/progress", params))
+
+        return report
+
+
+def _call_key(meta: rpc.Fields) -> str:
+    names = [meta[key] for key in _CALL_KEYS if isinstance(meta.get(key), str)]
+    return f"{meta.get(_THREAD_KEY, '')}/{names[0]}" if names else ""
+
+
+def _check_envelope(call: rpc.Call) -> None:
+    missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in call.meta]
+    if missing:
+        raise rpc.RpcError(rpc.INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}")
+    requested = call.meta[_VERSION_KEY]
+    if not isinstance(requested, str):
+        raise rpc.RpcError(rpc.INVALID_PARAMS, f"{_VERSION_KEY} must be a text")
+    if requested not in STATELESS_VERSIONS:
+        # The versions with a handshake are named too: a client may fall back to initialize.
+        supported = [*STATELESS_VERSIONS, *HANDSHAKE_VERSIONS]
+        raise rpc.RpcError(
+            rpc.UNSUPPORTED_PROTOCOL_VERSION,
+            "Unsupported protocol version",
+            data={"supported": supported, "requested": requested},
+        )
+
+
+def _initialize(call: rpc.Call) -> dict[str, object]:
+    requested = call.params.get("protocolVersion")
+    agreed = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
+    return {
+        "protocolVersion": agreed,
+        "capabilities": _CAPABILITIES,
+        "serverInfo": _SERVER_INFO,
+        "instructions": _schemas.INSTRUCTIONS,
+    }
+
+
+def _discover() -> dict[str, object]:
+    return _stateless(
+        {
+            "supportedVersions": list(STATELESS_VERSIONS),
+            "capabilities": _CAPABILITIES,
+            "instructions": _schemas.INSTRUCTIONS,
+            **_CACHE_HINTS,
+        }
+    )
+
+
+def _list_tools() -> dict[str, object]:
+    return {"tools": _schemas.TOOLS}
+
+
+def _content(result: ToolResult) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": result.text}], "isError": result.is_error}
+
+
+def _stateless(result: dict[str, object]) -> dict[str, object]:
+    return {"resultType": "complete", "_meta": {_SERVER_KEY: _SERVER_INFO}, **result}

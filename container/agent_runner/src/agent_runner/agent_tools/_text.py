@@ -1,0 +1,143 @@
+"""Say a Result in words that a model acts on rightly.
+
+No text can be read as consent unless a person gave it, and a text without a live answer says what
+to do next.
+"""
+
+from typing import assert_never
+
+from agent_runner.asking import Answer, Outcome, Result
+
+_SILENCE = "Silence is not consent: do not act as if the answer were yes."
+_SECONDS_PER_MINUTE = 60
+
+
+def describe(result: Result) -> str:
+    """Return the text of one result."""
+    head = _head(result)
+    body = [_answer(answer) for answer in result.answers]
+    repeated = [_repeated(result)] if result.repeated else []
+    return "\n\n".join([*repeated, head, *body])
+
+
+def describe_asked(result: Result) -> str:
+    """Return the text for a call that did not want to wait."""
+    return (
+        f"Asked; not waiting. The question is open under request_id {result.request_id}."
+        f" {_how_it_comes(result)}"
+    )
+
+
+def describe_late(results: tuple[Result, ...]) -> str:
+    """Return what is appended to a result when answers have come for earlier questions."""
+    if not results:
+        return ""
+    intro = "Meanwhile an earlier question of yours was settled:"
+    return "\n\n".join(["", "---", intro, *(describe(result) for result in results)])
+
+
+def describe_withdrawal(result: Result) -> str:
+    """Return what became of a withdrawal."""
+    if result.outcome is Outcome.WITHDRAWN:
+        return f"Question {result.request_id} is withdrawn. Nobody will answer it."
+    if result.outcome is Outcome.PENDING:
+        return (
+            f"The withdrawal of question {result.request_id} is on its way;"
+            f" the host has not confirmed it yet.{_host_hint(result)}"
+        )
+    return f"The question was over before it could be withdrawn.\n\n{describe(result)}"
+
+
+def is_error(result: Result) -> bool:
+    """Say whether asking itself failed."""
+    return result.outcome in {Outcome.ERROR, Outcome.UNDELIVERABLE}
+
+
+def waiting_message(seconds: float, *, picked_up: bool) -> str:
+    """Return the progress line of a call that waits."""
+    if not picked_up:
+        return f"no pynchy host has picked this up yet ({_duration(seconds)})"
+    return f"waiting for a person ({_duration(seconds)})"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _SECONDS_PER_MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds // _SECONDS_PER_MINUTE:.0f} min"
+
+
+def _head(result: Result) -> str:
+    match result.outcome:
+        case Outcome.ANSWERED:
+            return f"Answered{_who_when(result)}."
+        case Outcome.DECLINED:
+            reason = f" Reason: {result.reason}" if result.reason else ""
+            return (
+                f"Declined{_who_when(result)}: the person will not answer this.{reason}"
+                " This is not consent: do not do what you asked about."
+            )
+        case Outcome.DEFAULTED:
+            return "Nobody answered in time, so the defaults that you set apply. No person chose:"
+        case Outcome.EXPIRED:
+            return f"Expired: nobody answered and the question is now closed. {_SILENCE}"
+        case Outcome.WITHDRAWN:
+            return "Withdrawn: the question was taken back and nobody will answer it."
+        case Outcome.UNDELIVERABLE:
+            return f"The question could not be shown to anyone: {result.error or 'no channel'}."
+        case Outcome.PENDING:
+            return _pending(result)
+        case Outcome.ELSEWHERE:
+            return (
+                "The answer to this question was handed to a resumed session of this conversation."
+                " It is not shown here. Stop acting on this question: the other session does."
+            )
+        case Outcome.ERROR:
+            return f"The question was not answered: {result.error}"
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def _pending(result: Result) -> str:
+    return (
+        f"No answer yet. The question stays open under request_id {result.request_id}."
+        f"{_host_hint(result)} {_how_it_comes(result)}"
+    )
+
+
+def _how_it_comes(result: Result) -> str:
+    return (
+        "The answer will come with the result of your next pynchy tool call, or by check_answer"
+        f' with request_id "{result.request_id}"; if this session has ended by then, it is resumed'
+        " with the answer. Go on with work that does not depend on it, or end your turn."
+        f" {_SILENCE}"
+    )
+
+
+def _host_hint(result: Result) -> str:
+    if result.picked_up:
+        return ""
+    return (
+        " No pynchy host has picked it up: the host seems not to be running, so nobody has seen"
+        " it yet. It will be shown once the host (`pynchy serve`) runs."
+    )
+
+
+def _repeated(result: Result) -> str:
+    return (
+        "Already delivered: this outcome was handed over before, to you or to a resumed session."
+        f" Do not apply it a second time. (question {result.request_id})"
+    )
+
+
+def _who_when(result: Result) -> str:
+    who = f" by {result.answered_by}" if result.answered_by else ""
+    via = f" via {result.channel}" if result.channel else ""
+    when = f" at {result.answered_at}" if result.answered_at else ""
+    return who + via + when
+
+
+def _answer(answer: Answer) -> str:
+    parts = [", ".join(answer.selected)] if answer.selected else []
+    if answer.text:
+        parts.append(f"(in their own words) {answer.text}" if parts else answer.text)
+    return f"Question: {answer.question}\nAnswer: {' '.join(parts) or '(empty)'}"

@@ -1,0 +1,247 @@
+"""Ask, wait, and hand each answer on once.
+
+A call that ends without an answer leaves its question open: the asker remembers it, and `collect`
+brings the answer when it has come. Between the receipt and the return of a Result there is no
+`await`, so no cancellation can lose an answer that was claimed.
+"""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent_runner.asking import _wire
+from agent_runner.asking._lease import RENEW_SECONDS, Lease
+from agent_runner.asking._mailbox import MAX_REQUEST_BYTES, Mailbox
+from agent_runner.asking._model import Outcome, Request, RequestId, Result
+from agent_runner.asking._waiter import Waiter
+from agent_runner.errors import BadArguments, BadFile
+
+# The host counts from when it read the question: its `defaulted` comes a little after our limit.
+DEFAULT_GRACE_SECONDS = 5.0
+WITHDRAW_GRACE_SECONDS = 2.0
+
+_MARGIN_SECONDS = 5.0
+_MARGIN_SHARE = 0.9
+
+
+def note(message: str) -> None:
+    """Tell whoever reads this process's log."""
+    print(f"pynchy: {message}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is the log
+
+
+def safe_wait(max_wait: float) -> float:
+    """Return how long a call may block whose client gives up after `max_wait` seconds."""
+    return max(min(max_wait * _MARGIN_SHARE, max_wait - _MARGIN_SECONDS), max_wait / 2)
+
+
+class Asker:
+    """Asks on behalf of one process, as an async context manager.
+
+    `max_wait` is the limit of whoever calls: each wait ends before it.
+    Raise MailboxMissing if there is no mailbox at `ipc_dir`.
+    """
+
+    def __init__(
+        self,
+        ipc_dir: Path,
+        *,
+        session_id: str = "",
+        max_wait: float | None = None,
+        waiter: Waiter | None = None,
+    ) -> None:
+        self._mailbox = Mailbox.open(ipc_dir)
+        self._session_id = session_id
+        self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
+        self._waiter = waiter or Waiter(self._mailbox.responses)
+        self._lease = Lease(self._mailbox.tasks, session_id=session_id)
+        self._lease_lock = asyncio.Lock()
+        self._heartbeat: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
+        self._open: dict[RequestId, None] = {}  # in the order of asking
+        self._waiting: Counter[RequestId] = Counter()
+        self._taken: set[RequestId] = set()
+        self._noted: set[str] = set()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.push_async_callback(self._end)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._stack.__aexit__(kind, error, traceback)
+
+    async def ask(self, request: Request, *, wait: bool = True) -> Result:
+        """Put the questions and wait for how they end; PENDING when the time is over first.
+
+        Cancelled: the question stays open and the host is told that the call is gone.
+        Raise BadArguments if the questions are too long for the mailbox.
+        """
+        wanted = request.wait_seconds or self._mailbox.wait_seconds()
+        request = replace(request, wait_seconds=wanted)
+        request_id = request.request_id
+        self._waiting[request_id] += wait
+        try:
+            await self._send(request)
+            if not wait:
+                return self._pending(request_id)
+            grace = DEFAULT_GRACE_SECONDS if request.has_all_defaults else 0.0
+            found = await self._wait(request_id, wanted + grace)
+        except OSError as exc:
+            return _failure(request_id, f"the question could not be written: {exc}")
+        except asyncio.CancelledError:
+            with suppress(OSError):  # the host also notices when our lease ends
+                await self._send_about(_wire.TYPE_CANCEL, request_id)
+            raise
+        finally:
+            self._waiting[request_id] -= wait
+        if found is None:
+            return self._pending(request_id)
+        result = self._take(found)
+        stolen = result.repeated and request_id not in self._taken
+        return Result(request_id, Outcome.ELSEWHERE) if stolen else replace(result, repeated=False)
+
+    async def check(self, request_id: RequestId, *, seconds: float = 0.0) -> Result:
+        """Return how a question ended, waiting that long for it; PENDING if it has not.
+
+        `repeated` is set when its outcome was delivered before, here or elsewhere.
+        """
+        found = await self._wait(request_id, seconds)
+        if found is None:
+            return self._pending(request_id)
+        return self._take(found)
+
+    async def withdraw(self, request_id: RequestId) -> Result:
+        """End a question that is no longer needed; PENDING if the host has not confirmed it."""
+        try:
+            await self._send_about(_wire.TYPE_WITHDRAW, request_id)
+        except OSError as exc:
+            return _failure(request_id, f"the withdrawal could not be written: {exc}")
+        if self._waiting[request_id]:
+            return self._pending(request_id)  # the call that waits will take what comes
+        return await self.check(request_id, seconds=WITHDRAW_GRACE_SECONDS)
+
+    def collect(self) -> tuple[Result, ...]:
+        """Take what has come for questions that this process left open and no call waits for."""
+        idle = [request_id for request_id in self._open if not self._waiting[request_id]]
+        found = [result for request_id in idle if (result := self._look(request_id))]
+        taken = [self._take(result) for result in found]
+        return tuple(result for result in taken if not result.repeated)
+
+    def is_picked_up(self, request_id: RequestId) -> bool:
+        """Say whether a host has taken the question out of the mailbox."""
+        return not self._mailbox.is_unread(request_id)
+
+    async def _send(self, request: Request) -> None:
+        await self._hold_lease()
+        self._arm()
+        data = _wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
+        if len(data) > MAX_REQUEST_BYTES:
+            raise BadArguments(
+                f"questions: {len(data)} bytes together, at most {MAX_REQUEST_BYTES} can be sent"
+            )
+        await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
+        self._open[request.request_id] = None
+
+    async def _send_about(self, type_: str, request_id: RequestId) -> None:
+        name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
+        await _write(partial(self._mailbox.send, name, _wire.encode_about(type_, request_id)))
+
+    async def _wait(self, request_id: RequestId, seconds: float) -> Result | None:
+        if seconds > 0:
+            self._arm()
+        look = partial(self._look, request_id)
+        seconds = min(seconds, self._longest_wait)
+        return await self._waiter.wait_for(f"{request_id}.json", look, seconds)
+
+    def _arm(self) -> None:
+        if (reason := self._waiter.arm()) is not None:
+            self._note_once(f"cannot watch the mailbox ({reason}); looking often instead")
+
+    def _look(self, request_id: RequestId) -> Result | None:
+        try:
+            return self._mailbox.read_response(request_id)
+        except BadFile as exc:
+            self._note_once(f"the response to {request_id} cannot be used yet: {exc}")
+            return None
+
+    def _take(self, found: Result) -> Result:
+        """Claim the answer, at once: an await here could lose what was claimed."""
+        request_id = found.request_id
+        if request_id in self._taken:
+            return replace(found, repeated=True)
+        try:
+            won = self._mailbox.claim(request_id)
+        except OSError as exc:
+            return _failure(request_id, f"a response is there but cannot be taken: {exc}")
+        self._open.pop(request_id, None)
+        if won:
+            self._taken.add(request_id)
+        return replace(found, repeated=not won)
+
+    def _pending(self, request_id: RequestId) -> Result:
+        return Result(request_id, Outcome.PENDING, picked_up=self.is_picked_up(request_id))
+
+    async def _hold_lease(self) -> None:
+        async with self._lease_lock:
+            if self._heartbeat is None:
+                await _write(self._lease.take)
+                self._heartbeat = self._tasks.create_task(self._beat())
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await asyncio.to_thread(self._lease.renew)
+            except OSError as exc:
+                self._note_once(f"cannot renew the lease: {exc}")
+
+    async def _end(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        await asyncio.to_thread(self._waiter.stop)
+        with suppress(OSError):
+            await asyncio.to_thread(self._lease.release)
+
+    def _note_once(self, message: str) -> None:
+        if message not in self._noted:
+            self._noted.add(message)
+            note(message)
+
+
+async def ask(
+    ipc_dir: Path,
+    request: Request,
+    *,
+    session_id: str = "",
+    max_wait: float | None = None,
+    wait: bool = True,
+) -> Result:
+    """Ask one thing and return how it ended. Raise MailboxMissing or BadArguments."""
+    async with Asker(ipc_dir, session_id=session_id, max_wait=max_wait) as asker:
+        return await asker.ask(request, wait=wait)
+
+
+async def _write(job: Callable[[], None]) -> None:
+    """Run a write off the loop; a caller that is cancelled still waits until it is done."""
+    running = asyncio.ensure_future(asyncio.to_thread(job))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
+
+
+def _failure(request_id: RequestId, error: str) -> Result:
+    return Result(request_id, Outcome.ERROR, error=error)

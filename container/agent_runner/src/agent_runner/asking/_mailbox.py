@@ -1,0 +1,134 @@
+"""The files of one mailbox, as the agent's side may touch them.
+
+A name appears in `tasks/` only when its content is whole and on disk. A receipt is created
+exclusively: exactly one caller of `claim` in the world is told True.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from agent_runner.asking import _wire
+from agent_runner.asking._model import RequestId, Result
+from agent_runner.errors import BadFile, MailboxMissing
+
+DEFAULT_WAIT_SECONDS = 1800.0
+MAX_REQUEST_BYTES = 256 * 1024
+
+_MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Mailbox:
+    """The folders `tasks`, `responses` and `input` under one path."""
+
+    def __init__(self, ipc_dir: Path) -> None:
+        self.tasks = ipc_dir / "tasks"
+        self.responses = ipc_dir / "responses"
+        self.input = ipc_dir / "input"
+
+    @classmethod
+    def open(cls, ipc_dir: Path) -> "Mailbox":
+        """Return the mailbox. Raise MailboxMissing if a folder that asking needs is not there."""
+        mailbox = cls(ipc_dir)
+        for folder in (mailbox.tasks, mailbox.responses):
+            if not folder.is_dir():
+                raise MailboxMissing(f"there is no folder {folder}")
+        return mailbox
+
+    def send(self, name: str, data: bytes) -> None:
+        """Put a request under its name, whole and on disk. Raise OSError if that fails."""
+        write_whole(self.tasks / name, data)
+
+    def is_unread(self, request_id: RequestId) -> bool:
+        """Say whether the question still lies where we put it: no host has taken it."""
+        return (self.tasks / f"{request_id}.json").exists()
+
+    def read_response(self, request_id: RequestId) -> Result | None:
+        """Return the response, None if there is none yet. Raise BadFile if it cannot be used."""
+        try:
+            data = read_small(self.responses / f"{request_id}.json", _MAX_RESPONSE_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise BadFile(exc.strerror or str(exc)) from exc
+        return _wire.decode_response(data, request_id)
+
+    def claim(self, request_id: RequestId) -> bool:
+        """Create the receipt. False: it is there already, the answer belongs to someone else."""
+        content = _wire.encode({"by": "waiter", "at": _wire.timestamp()})
+        return create_once(self.tasks / f"{request_id}.received", content)
+
+    def is_claimed(self, request_id: RequestId) -> bool:
+        """Say whether anybody has taken this answer."""
+        return (self.tasks / f"{request_id}.received").exists()
+
+    def wait_seconds(self) -> float:
+        """Return how long a call blocks when it does not say."""
+        try:
+            fields = _wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
+        except (OSError, BadFile):
+            return DEFAULT_WAIT_SECONDS
+        seconds = fields.get("wait_seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+            return DEFAULT_WAIT_SECONDS
+        return float(seconds)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write under a dot name, then rename: a reader never sees half a file."""
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+    try:
+        _write_new(temporary, data)
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def create_once(path: Path, data: bytes) -> bool:
+    """Create the file exclusively. False if it is there already."""
+    try:
+        handle = os.open(path, _CREATE, 0o600)
+    except FileExistsError:
+        return False
+    try:
+        os.write(handle, data)
+        os.fsync(handle)
+        sync_folder(path.parent)
+    except OSError:
+        # The name is the claim, and it is ours: a full disk must not make us deny it.
+        return True
+    finally:
+        os.close(handle)
+    return True
+
+
+def read_small(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file. Raise BadFile for anything else or beyond the limit."""
+    handle = os.open(path, _READ)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise BadFile("not a regular file")
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise BadFile(f"larger than {limit} bytes")
+    return data
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    with os.fdopen(os.open(path, _CREATE, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,114 @@
+"""What is asked and what comes back.
+
+A Result is a value: whoever holds one with `outcome` ANSWERED and not `repeated` holds the only
+live copy of that answer, because the receipt was created before the Result was made.
+"""
+
+import os
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+RequestId = NewType("RequestId", str)
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class Urgency(StrEnum):
+    """How soon the asker needs the person."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class Outcome(StrEnum):
+    """How a question ended; the last three are how a call ended without that."""
+
+    ANSWERED = "answered"
+    DECLINED = "declined"
+    DEFAULTED = "defaulted"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    UNDELIVERABLE = "undeliverable"
+    PENDING = "pending"
+    ELSEWHERE = "elsewhere"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice that a person may pick."""
+
+    label: str
+    description: str = ""
+    preview: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question. Without options, the answer is free text."""
+
+    question: str
+    header: str = ""
+    options: tuple[Option, ...] = ()
+    multi_select: bool = False
+    default: str | tuple[str, ...] | None = None
+
+
+def fresh_request_id() -> RequestId:
+    """Return an id that nobody has used."""
+    return RequestId(os.urandom(16).hex())
+
+
+def is_request_id(text: str) -> bool:
+    """Say whether the text may be used as an id, and so as part of a file name."""
+    return _REQUEST_ID.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One to four questions that are put together. `wait_seconds` None: as the host has it."""
+
+    questions: tuple[Question, ...]
+    title: str = ""
+    agent: str = ""
+    task: str = ""
+    urgency: Urgency = Urgency.NORMAL
+    wait_seconds: float | None = None
+    request_id: RequestId = field(default_factory=fresh_request_id)
+
+    @property
+    def has_all_defaults(self) -> bool:
+        """Whether silence ends this as `defaulted`."""
+        return all(question.default is not None for question in self.questions)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was picked and what was written for one question."""
+
+    question: str
+    selected: tuple[str, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How asking ended.
+
+    `repeated`: this outcome was delivered before, here or to another session, and must not be
+    applied again. `picked_up`: no host has left the request lying in the mailbox.
+    """
+
+    request_id: RequestId
+    outcome: Outcome
+    answers: tuple[Answer, ...] = ()
+    answered_by: str | None = None
+    channel: str | None = None
+    answered_at: str | None = None
+    error: str | None = None
+    reason: str | None = None
+    repeated: bool = False
+    picked_up: bool = True

@@ -1,0 +1,105 @@
+"""Wait for a name to appear in `responses/`, with one observer however many calls wait.
+
+A notification is only a reason to look: what is on disk decides, also at the deadline, and a slow
+re-scan finds what no notification told. Where no observer can be had, look often instead.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+RESCAN_SECONDS = 1.0
+POLL_SECONDS = 0.02
+
+_T = TypeVar("_T")
+
+
+class Observing(Protocol):
+    """What is needed of a running observer."""
+
+    def stop(self) -> None:
+        """End it."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+
+
+StartObserver = Callable[[Path, Callable[[str], None]], Observing]
+
+
+def _start_watchdog(folder: Path, on_name: Callable[[str], None]) -> Observing:
+    from agent_runner.asking._observer import (  # noqa: PLC0415 - tools/list must not pay for it
+        start_observer,
+    )
+
+    return start_observer(folder, on_name)
+
+
+class Waiter:
+    """Wakes whoever waits for a file's name in one folder."""
+
+    def __init__(self, folder: Path, *, start_observer: StartObserver = _start_watchdog) -> None:
+        self._folder = folder
+        self._start_observer = start_observer
+        self._observer: Observing | None = None
+        self._expected: dict[str, set[asyncio.Event]] = {}
+
+    def arm(self) -> OSError | None:
+        """Start the observer unless it runs. Return why not, where it cannot."""
+        if self._observer is not None:
+            return None
+        loop = asyncio.get_running_loop()
+
+        def cross_threads(name: str) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(self._wake, name)
+
+        try:
+            self._observer = self._start_observer(self._folder, cross_threads)
+        except OSError as exc:
+            return exc
+        return None
+
+    async def wait_for(self, name: str, look: Callable[[], _T | None], seconds: float) -> _T | None:
+        """Return what `look` finds, as soon as it finds something; None when the time is over."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        with self._expecting(name) as appeared:
+            while True:
+                appeared.clear()
+                # Look first: what is there at the deadline counts.
+                left = deadline - clock()
+                if (found := look()) is not None or left <= 0:
+                    return found
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, self._pause_seconds)):
+                        await appeared.wait()
+
+    def stop(self) -> None:
+        """End the observer and its threads."""
+        observer, self._observer = self._observer, None
+        if observer is not None:
+            observer.stop()
+            observer.join(RESCAN_SECONDS)
+
+    @property
+    def _pause_seconds(self) -> float:
+        return POLL_SECONDS if self._observer is None else RESCAN_SECONDS
+
+    @contextmanager
+    def _expecting(self, name: str) -> Iterator[asyncio.Event]:
+        appeared = asyncio.Event()
+        events = self._expected.setdefault(name, set())
+        events.add(appeared)
+        try:
+            yield appeared
+        finally:
+            events.discard(appeared)
+            if not events:
+                del self._expected[name]
+
+    def _wake(self, name: str) -> None:
+        for appeared in self._expected.get(name, ()):
+            appeared.set()

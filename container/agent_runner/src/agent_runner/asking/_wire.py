@@ -1,0 +1,192 @@
+"""The only place on the agent's side where mailbox JSON becomes values and values become JSON.
+
+Whatever the bytes hold, reading them ends in a value or in BadFile.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from agent_runner.asking._model import Answer, Option, Outcome, Question, Request, RequestId, Result
+from agent_runner.errors import BadFile
+
+VERSION = 1
+
+TYPE_ASK = "ask_user:ask"
+TYPE_CANCEL = "ask_user:cancel"
+TYPE_WITHDRAW = "ask_user:withdraw"
+
+# The others say how a call ended, and are never written by a host.
+_ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERROR})
+
+
+def encode(fields: Mapping[str, object]) -> bytes:
+    """Return the bytes of one mailbox file."""
+    return json.dumps({"v": VERSION, **fields}, ensure_ascii=False).encode()
+
+
+def timestamp() -> str:
+    """Return this moment as the mailbox writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def decode(data: bytes) -> dict[str, object]:
+    """Return the object in the file. Raise BadFile if there is none of a version that we know."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise BadFile(f"not JSON: {exc}") from exc
+    if not isinstance(value, dict):
+        raise BadFile("not a JSON object")
+    if value.get("v") != VERSION:
+        raise BadFile(f"version {value.get('v')!r} is not {VERSION}")
+    return value
+
+
+def encode_request(request: Request, *, session_id: str, lease: str) -> bytes:
+    """Return `tasks/<id>.json` for a question; what is empty is left out."""
+    optional = {
+        "title": request.title,
+        "agent": request.agent,
+        "task": request.task,
+        "session_id": session_id,
+        "wait_seconds": request.wait_seconds and _plain_number(request.wait_seconds),
+        "lease": lease,
+    }
+    return encode(
+        {
+            "type": TYPE_ASK,
+            "request_id": request.request_id,
+            "questions": [_question_fields(question) for question in request.questions],
+            "urgency": request.urgency,
+            **{name: value for name, value in optional.items() if value},
+        }
+    )
+
+
+def encode_about(type_: str, request_id: RequestId) -> bytes:
+    """Return a cancel or withdraw request."""
+    return encode({"type": type_, "request_id": request_id})
+
+
+def _plain_number(seconds: float) -> float:
+    return int(seconds) if float(seconds).is_integer() else seconds
+
+
+def _question_fields(question: Question) -> dict[str, object]:
+    fields: dict[str, object] = {"question": question.question}
+    if question.header:
+        fields["header"] = question.header
+    if question.options:
+        fields["options"] = [_option_fields(option) for option in question.options]
+        fields["multiSelect"] = question.multi_select
+    if question.default is not None:
+        default = question.default
+        fields["default"] = default if isinstance(default, str) else list(default)
+    return fields
+
+
+def _option_fields(option: Option) -> dict[str, str]:
+    fields = {
+        "label": option.label,
+        "description": option.description,
+        "preview": option.preview,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def decode_response(data: bytes, request_id: RequestId) -> Result:
+    """Return what the host says about this question. Raise BadFile if it says nothing we know."""
+    fields = decode(data)
+    if fields.get("request_id") != request_id:
+        raise BadFile("it is for another question")
+    error, outcome = optional_text(fields, "error"), fields.get("outcome")
+    return Result(
+        request_id,
+        Outcome.ERROR if error and outcome is None else decode_outcome(outcome),
+        answers=decode_answers(fields.get("answers")),
+        answered_by=optional_text(fields, "answered_by"),
+        channel=optional_text(fields, "channel"),
+        answered_at=optional_text(fields, "answered_at"),
+        error=error,
+        reason=optional_text(fields, "reason"),
+    )
+
+
+def decode_outcome(value: object) -> Outcome:
+    """Return how a question ended. Raise BadFile for what no host may write."""
+    if value not in _ON_DISK:
+        raise BadFile(f"unknown outcome {value!r}")
+    return Outcome(str(value))
+
+
+def optional_text(fields: Mapping[str, object], name: str) -> str | None:
+    """Return the text under that name, None where there is none. Raise BadFile for the rest."""
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadFile(f"{name} is not a text")
+    return value
+
+
+def decode_answers(value: object) -> tuple[Answer, ...]:
+    """Return the answers of a response or of initial.json. Raise BadFile if they are none."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise BadFile("answers is not a list")
+    return tuple(_decode_answer(item) for item in value)
+
+
+def _decode_answer(value: object) -> Answer:
+    if not isinstance(value, dict):
+        raise BadFile("an answer is not an object")
+    return Answer(
+        question=optional_text(value, "question") or "",
+        selected=_labels(value.get("selected")),
+        text=optional_text(value, "text"),
+    )
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadFile("selected is not a list of labels")
+    return tuple(value)
+
+
+def decode_questions(value: object) -> tuple[Question, ...]:
+    """Return the questions of initial.json. Raise BadFile if they are none."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise BadFile("questions is not a list")
+    return tuple(_decode_question(item) for item in value)
+
+
+def _decode_question(value: object) -> Question:
+    if not isinstance(value, dict):
+        raise BadFile("a question is not an object")
+    options = value.get("options") or []
+    if not isinstance(options, list):
+        raise BadFile("options is not a list")
+    default = value.get("default")
+    return Question(
+        question=optional_text(value, "question") or "",
+        header=optional_text(value, "header") or "",
+        options=tuple(_decode_option(option) for option in options),
+        multi_select=value.get("multiSelect") is True,
+        default=_labels(default) if isinstance(default, list) else optional_text(value, "default"),
+    )
+
+
+def _decode_option(value: object) -> Option:
+    if isinstance(value, str):
+        return Option(value)
+    if not isinstance(value, dict):
+        raise BadFile("an option is not an object")
+    return Option(
+        label=optional_text(value, "label") or "",
+        description=optional_text(value, "description") or "",
+        preview=optional_text(value, "preview") or "",
+    )

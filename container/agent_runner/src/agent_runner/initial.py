@@ -1,0 +1,65 @@
+"""What a resumed session begins with, and the receipt that it has really taken it in.
+
+`acknowledge` creates `tasks/<id>.resumed` exclusively: it says once, for good, that the answer
+has arrived.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_runner.asking import Answer, Outcome, Question, RequestId, _wire, is_request_id
+from agent_runner.asking import _mailbox as files
+from agent_runner.errors import BadFile
+
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """The content of `input/<id>/initial.json`."""
+
+    request_id: RequestId
+    prompt: str
+    session_id: str = ""
+    questions: tuple[Question, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    outcome: Outcome = Outcome.ANSWERED
+    answered_by: str | None = None
+    answered_at: str | None = None
+
+
+def load_initial(path: Path) -> Initial:
+    """Return what the session is resumed with. Raise BadFile if the file does not say it."""
+    try:
+        fields = _wire.decode(files.read_small(path, _MAX_BYTES))
+    except OSError as exc:
+        raise BadFile(f"{path}: {exc.strerror}") from exc
+    request_id = _wire.optional_text(fields, "request_id") or ""
+    if not is_request_id(request_id):
+        raise BadFile(f"{path}: no usable request_id")
+    return Initial(
+        request_id=RequestId(request_id),
+        prompt=_wire.optional_text(fields, "prompt") or "",
+        session_id=_wire.optional_text(fields, "session_id") or "",
+        questions=_wire.decode_questions(fields.get("questions")),
+        answers=_wire.decode_answers(fields.get("answers")),
+        outcome=_wire.decode_outcome(fields.get("outcome", Outcome.ANSWERED)),
+        answered_by=_wire.optional_text(fields, "answered_by"),
+        answered_at=_wire.optional_text(fields, "answered_at"),
+    )
+
+
+def find_ipc_dir(initial_path: Path) -> Path:
+    """Return the mailbox: PYNCHY_IPC_DIR, or the one that holds `input/<id>/initial.json`."""
+    given = os.environ.get("PYNCHY_IPC_DIR")
+    return Path(given) if given else initial_path.absolute().parents[2]
+
+
+def acknowledge(initial: Initial, ipc_dir: Path) -> bool:
+    """Say that the session has taken the answer in. False if that was said before.
+
+    Raise OSError if it cannot be said.
+    """
+    path = ipc_dir / "tasks" / f"{initial.request_id}.resumed"
+    return files.create_once(path, _wire.encode({"at": _wire.timestamp()}))
