@@ -18,12 +18,13 @@ from pynchy.config.places import Loc
 from pynchy.config.values import EXPLAINED
 
 _KEY = "[key]"
-_FOUND = {
+_KINDS: dict[Any, str] = {
     bool: "true or false",
     str: "a string",
     int: "a whole number",
     float: "a number with a fraction",
     list: "a list",
+    tuple: "a list",
     dict: "a table",
 }
 
@@ -67,7 +68,7 @@ def _unknown_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Fin
 def _hints(
     error: ErrorDetails, name: str, options: dict[str, FieldInfo], table: Loc
 ) -> tuple[str, ...]:
-    if len(table) == len(("groups", "NAME")) and isinstance(error["input"], dict):
+    if table[:-1] == ("groups",) and isinstance(error["input"], dict):
         quoted = 'a group name with a dot in it needs quotes: [groups."web.team"]'
         return (*did_you_mean(name, options), quoted)
     return did_you_mean(name, options) or _elsewhere(name)
@@ -86,7 +87,7 @@ def _missing_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Fin
     return Finding(
         loc=(*table, *parents),
         message=f'[{dotted((*table, *parents))}] needs "{name}"',
-        notes=(f"{name} must be {_nearest_field(model, error['loc'])[1].description}",),
+        notes=(f"{name} must be {_phrase(_nearest_field(model, error['loc'])[1])}",),
         at_key=True,
     )
 
@@ -104,11 +105,15 @@ def _own_words(error: ErrorDetails, table: Loc) -> Finding:
 
 def _wrong_value(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Finding:
     loc, info = _nearest_field(model, error["loc"])
-    found = _found(error)
     return Finding(
         loc=(*table, *error["loc"]),
-        message=f"{dotted((*table, *loc))} must be {info.description or 'something else'}{found}",
+        message=f"{dotted((*table, *loc))} must be {_phrase(info)}{_found(error)}",
     )
+
+
+def _phrase(info: FieldInfo) -> str:
+    kind = _bare(info.annotation)
+    return info.description or _KINDS.get(get_origin(kind) or kind, "of another kind")
 
 
 def _found(error: ErrorDetails) -> str:
@@ -116,7 +121,9 @@ def _found(error: ErrorDetails) -> str:
     wrong_type = error["type"].endswith("_type")
     # A kind that parses its own text refuses everything in the same way.
     unparsed = error["type"] == "value_error" and isinstance(value, bool | list | dict)
-    return f"; this is {_FOUND.get(type(value), 'a date or time')}" if wrong_type or unparsed else ""
+    if not (wrong_type or unparsed):
+        return ""
+    return f"; this is {_KINDS.get(type(value), 'a date or time')}"
 
 
 def _nearest_field(model: type[BaseModel], loc: Loc) -> tuple[Loc, FieldInfo]:

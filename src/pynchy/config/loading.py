@@ -30,10 +30,11 @@ _BOM = b"\xef\xbb\xbf"
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
 _DEEP_NEST = re.compile(r"(?:[\[{]\s*){50}")
 _QUOTES = ('text needs quotes, such as "30m"',)
+_SET_TWICE = "Cannot overwrite a value"
 _SYNTAX_HINTS = {
     "Invalid value": _QUOTES,
     "Expected newline or end of document after a statement": _QUOTES,
-    "Cannot overwrite a value": ("it is already set above",),
+    _SET_TWICE: ("it is already set above",),
     "Unclosed array": ('a list looks like ["one", "two"]',),
     "Unclosed inline table": ('a table on one line looks like { one = "1", two = "2" }',),
 }
@@ -93,8 +94,8 @@ def _parse(source: Source) -> dict[str, Any]:
     try:
         return tomli.loads(source.text)
     except tomli.TOMLDecodeError as exc:
-        place, message = _syntax_place(source, exc.pos), f"not TOML: {exc.msg}"
-        shown = source.show_broken(place, message, _SYNTAX_HINTS.get(exc.msg, ()))
+        hints = _SYNTAX_HINTS.get(exc.msg, ())
+        shown = source.show_broken(_syntax_place(source, exc), f"not TOML: {exc.msg}", hints)
     except RecursionError:
         place = _first(_DEEP_NEST, source.text)
         shown = source.show_broken(place, "lists or tables are nested too deeply")
@@ -109,13 +110,15 @@ def _first(pattern: re.Pattern[str], text: str) -> Span:
     return Span(*match.span()) if match else Span(0, 0)
 
 
-def _syntax_place(source: Source, offset: int) -> Span:
-    """Return where to point: at what was left open, rather than at the end of the file."""
-    at_end = offset >= len(source.text.rstrip())
-    open_values = [s for s in source.places.values.values() if s.end >= len(source.text)]
-    if at_end and open_values:
-        return open_values[-1]
-    return Span(offset, offset)
+def _syntax_place(source: Source, error: tomli.TOMLDecodeError) -> Span:
+    """Return where to point, which is before tomli's place if that is past what is wrong."""
+    places, text = source.places, source.text
+    if error.msg == _SET_TWICE:
+        before = (span for span in places.values.values() if span.end <= error.pos)
+        return max(before, key=lambda span: span.end, default=Span(error.pos, error.pos))
+    if places.unfinished and error.pos >= len(text.rstrip()):
+        return places.values[places.unfinished[-1]]
+    return Span(error.pos, error.pos)
 
 
 def _validate(data: dict[str, Any], known: Channels) -> tuple[Settings | None, list[Finding]]:

@@ -38,6 +38,8 @@ class Places:
 
     keys: dict[Loc, Span] = field(default_factory=dict)
     values: dict[Loc, Span] = field(default_factory=dict)
+    # Values without an end, from the outside in; each is taken to reach to the end of the text.
+    unfinished: list[Loc] = field(default_factory=list)
 
     def key(self, loc: Loc) -> Span:
         """Return where the key stands, or else the nearest table or value around it."""
@@ -59,7 +61,7 @@ def find_places(text: str) -> Places:
     return scanner.places
 
 
-class _Lost(Exception):  # noqa: N818  a signal within this module, not an error
+class _Lost(Exception):
     """The scanner cannot make sense of what follows."""
 
 
@@ -121,8 +123,8 @@ class _Scanner:
 
     def _value(self, loc: Loc) -> None:
         start = self.at
-        # Until its end is known, a value reaches to the end: what hides secrets relies on it.
         self.places.values[loc] = Span(start, len(self.text))
+        self.places.unfinished.append(loc)
         if self._take("["):
             self._array(loc)
         elif self._take("{"):
@@ -132,6 +134,7 @@ class _Scanner:
         else:
             self._match(_SCALAR)
         self.places.values[loc] = Span(start, self.at)
+        self.places.unfinished.pop()
 
     def _array(self, loc: Loc) -> None:
         index = 0

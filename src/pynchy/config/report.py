@@ -6,14 +6,19 @@ terminal would act on is replaced.
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
 from textwrap import fill
 from unicodedata import combining, east_asian_width
 
 from pynchy.config.findings import Finding
 from pynchy.config.places import Loc, Places, Span, find_places
 
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key", re.IGNORECASE)
+# An agent's environment is where its keys are.
+_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key|\benv", re.IGNORECASE)
+_SECRET_WORDS = ("token", "tokens", "secret", "secrets", "password", "credential", "credentials")
+# A secret's name and what follows it in a line that is not TOML: "bot token: x".
+_LOOSE_SECRET = re.compile(rf"(?:{_SECRET.pattern})[\w.-]*[\"']?\s*[=:]?\s*", re.IGNORECASE)
 _HIDDEN = "***"
 _BEFORE, _WINDOW = 40, 100
 
@@ -36,16 +41,16 @@ class Source:
 
     def show(self, finding: Finding) -> str:
         """Return the finding with its place and its line."""
-        hidden = self._secrets()
-        return self._show(self.place(finding), finding.message, finding.notes, hidden)
+        return self._show(self.place(finding), finding.message, finding.notes, self._secrets)
 
     def show_broken(self, span: Span, message: str, notes: tuple[str, ...] = ()) -> str:
         """Return the message with that place and its line, in a text that is not TOML."""
-        hidden = [*self._secrets(), *self._secret_tail(span.start)]
+        tails = [*self._secret_tail(span.start), *self._loose_secret(span.start)]
+        hidden = [*self._secrets, *tails]
         return self._show(span, message, notes, hidden)
 
     def _show(self, span: Span, message: str, notes: tuple[str, ...], hidden: list[Span]) -> str:
-        start = self.text.rfind("\n", 0, span.start) + 1
+        start = self._line_around(span.start).start
         number = str(self.text.count("\n", 0, start) + 1)
         margin = " " * len(f"  {number}")
         line, carets = self._line_and_carets(start, span, hidden)
@@ -59,8 +64,7 @@ class Source:
         )
 
     def _line_and_carets(self, start: int, span: Span, hidden: list[Span]) -> tuple[str, str]:
-        end = self.text.find("\n", start)
-        line = self.text[start : end if end >= 0 else None]
+        line = self.text[start : self._line_around(start).end]
         cells = [_cell(char) for char in line]
         for secret in hidden:
             _hide(cells, secret.start - start, secret.end - start)
@@ -68,28 +72,42 @@ class Source:
         last = max(first + 1, min(span.end - start, len(line)))
         return _cut(cells, first, last)
 
+    @cached_property
     def _secrets(self) -> list[Span]:
         """Return what to hide: whole values, and lists or tables that were left open."""
-        values = self.places.values
-        holders = {loc[:-1] for loc in values}
-        return [
-            span
-            for loc, span in values.items()
-            if _is_secret(loc) and (loc not in holders or span.end >= len(self.text))
-        ]
+        values, unfinished = self.places.values, set(self.places.unfinished)
+        holders = {loc[:-1] for loc in values} - unfinished
+        return [span for loc, span in values.items() if _is_secret(loc) and loc not in holders]
 
     def _secret_tail(self, offset: int) -> list[Span]:
         """Return the rest of the line after a secret, which a forgotten quote may have cut."""
         before = [item for item in self.places.values.items() if item[1].start <= offset]
         loc, span = max(before, key=lambda item: item[1].start, default=((), Span(0, 0)))
-        end = self.text.find("\n", span.end)
-        return [Span(span.end, end if end >= 0 else len(self.text))] if _is_secret(loc) else []
+        return [Span(span.end, self._line_around(span.end).end)] if _is_secret(loc) else []
+
+    def _loose_secret(self, offset: int) -> list[Span]:
+        """Return what follows a secret's name on the line, however it is written."""
+        line = self._line_around(offset)
+        match = _LOOSE_SECRET.search(self.text, line.start, line.end)
+        return [Span(match.end(), line.end)] if match else []
+
+    def _line_around(self, offset: int) -> Span:
+        end = self.text.find("\n", offset)
+        start = self.text.rfind("\n", 0, offset) + 1
+        return Span(start, end if end >= 0 else len(self.text))
 
 
 def _is_secret(loc: Loc) -> bool:
-    # An agent's environment is where its keys are.
-    names = [part for part in loc if isinstance(part, str)]
-    return any(name == "env" or _SECRET.search(name) for name in names)
+    return any(_names_secret(part) for part in loc if isinstance(part, str))
+
+
+@lru_cache
+def _names_secret(name: str) -> bool:
+    if _SECRET.search(name):
+        return True
+    # A misspelt name is the very reason why its line is shown.
+    words = re.split(r"[^a-z]+", name[:_WINDOW].lower())
+    return any(get_close_matches(word, _SECRET_WORDS, n=1, cutoff=0.75) for word in words)
 
 
 def _note(note: str, margin: str) -> str:
