@@ -18,7 +18,11 @@ from agent_runner.asking import (
 from agent_runner.errors import BadArguments
 
 MAX_QUESTIONS = 4
-MAX_OPTIONS = 50
+MAX_OPTIONS = 100
+MAX_QUESTION_CHARACTERS = 20_000
+MAX_LINE_CHARACTERS = 500  # what a card shows in one line: titles, headers, labels
+MAX_DETAIL_CHARACTERS = 4_000
+MAX_PREVIEW_CHARACTERS = 64_000
 MAX_SECONDS = 30 * 24 * 3600
 
 Fields = Mapping[str, object]
@@ -85,7 +89,7 @@ def _unwrap(value: object, where: str) -> object:
 def _question(value: object, where: str) -> Question:
     if not isinstance(value, dict):
         raise BadArguments(f"{where}: must be an object with a `question`")
-    text = _text(value, "question", where)
+    text = _text(value, "question", where, limit=MAX_QUESTION_CHARACTERS)
     if not text.strip():
         raise BadArguments(f"{where}.question: missing; say what you want to know")
     options = _options(value, f"{where}.options")
@@ -106,7 +110,7 @@ def _options(question: Fields, where: str) -> tuple[Option, ...]:
     if len(value) > MAX_OPTIONS:
         raise BadArguments(f"{where}: at most {MAX_OPTIONS}, not {len(value)}")
     options = tuple(_option(item, f"{where}[{index}]") for index, item in enumerate(value))
-    labels = [option.label for option in options]
+    labels = [option.label.casefold() for option in options]
     if twice := {label for label in labels if labels.count(label) > 1}:
         raise BadArguments(f"{where}: the label {min(twice)!r} is there twice")
     return options
@@ -119,16 +123,22 @@ def _option(value: object, where: str) -> Option:
     label = _text(fields, "label", where).strip()
     if not label:
         raise BadArguments(f"{where}.label: missing")
-    return Option(label, _text(fields, "description", where), _text(fields, "preview", where))
+    return Option(
+        label,
+        description=_text(fields, "description", where, limit=MAX_DETAIL_CHARACTERS),
+        preview=_text(fields, "preview", where, limit=MAX_PREVIEW_CHARACTERS),
+    )
 
 
 def _default(
     question: Fields, where: str, options: tuple[Option, ...], *, multi_select: bool
 ) -> str | tuple[str, ...] | None:
     value = question.get("default")
-    if value is None or isinstance(value, str):
-        return None if value is None else _clean(value)
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if value is None:
+        return None
+    if isinstance(value, str) and value.strip():
+        return _text(question, "default", where)
+    if not value or not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadArguments(f"{where}.default: must be a label, a text or a list of labels")
     if not multi_select:
         raise BadArguments(f"{where}.default: a list needs multiSelect: true")
@@ -138,12 +148,14 @@ def _default(
     return tuple(labels)
 
 
-def _text(fields: Fields, name: str, where: str = "") -> str:
+def _text(fields: Fields, name: str, where: str = "", *, limit: int = MAX_LINE_CHARACTERS) -> str:
     value = fields.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise BadArguments(f"{_path(where, name)}: must be a text")
+    if len(value) > limit:
+        raise BadArguments(f"{_path(where, name)}: at most {limit} characters, not {len(value)}")
     return _clean(value)
 
 

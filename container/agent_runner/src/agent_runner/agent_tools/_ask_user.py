@@ -91,8 +91,9 @@ class Tools:
         request, wait = _arguments.parse_ask(call.arguments)
         request = replace(
             request,
-            agent=self._identity.agent,
-            task=request.task or self._identity.task,
+            # Whole prompts end up in these variables; a card shows one line.
+            agent=self._identity.agent[: _arguments.MAX_LINE_CHARACTERS],
+            task=request.task or self._identity.task[: _arguments.MAX_LINE_CHARACTERS],
             request_id=self._request_id(call) or request.request_id,
         )
         async with self._reporting(call, request.request_id):
