@@ -20,21 +20,25 @@ def find_settings(explicit: Path | None, environ: Mapping[str, str]) -> Path | N
         return _existing(explicit, "--config")
     if named := environ.get("PYNCHY_CONFIG"):
         return _existing(Path(named), "PYNCHY_CONFIG")
-    usual = [Path(SETTINGS_NAME), _base(environ, "XDG_CONFIG_HOME", ".config") / SETTINGS_NAME]
-    return next((path for path in usual if path.exists()), None)
+    folders = [Path(), _own_folder(environ, "XDG_CONFIG_HOME", ".config")]
+    paths = (folder / SETTINGS_NAME for folder in folders if folder is not None)
+    return next((path for path in paths if _is_there(path)), None)
 
 
 def data_dir(explicit: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the data folder, which need not exist yet."""
+    """Return the data folder, which need not exist yet. Raise ConfigError without a home."""
     if explicit is not None:
         return explicit
     if named := environ.get("PYNCHY_DATA_DIR"):
         return Path(named)
-    return _base(environ, "XDG_DATA_HOME", ".local/share")
+    folder = _own_folder(environ, "XDG_DATA_HOME", ".local/share")
+    if folder is None:
+        raise ConfigError("this user has no home folder: say where with --data-dir")
+    return folder
 
 
 def _existing(path: Path, asked_by: str) -> Path:
-    if not path.exists():
+    if not _is_there(path):
         raise ConfigError(
             f"{path}: there is no such settings file\n"
             f"  {asked_by} names it; write one with: pynchy init"
@@ -42,11 +46,26 @@ def _existing(path: Path, asked_by: str) -> Path:
     return path
 
 
-def _base(environ: Mapping[str, str], variable: str, usual: str) -> Path:
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # What cannot be looked at is better refused when read than passed over.
+
+
+def _own_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
     named = Path(environ.get(variable, ""))
     # The XDG rules say that a relative path is to be ignored.
-    return (named if named.is_absolute() else _home(environ) / usual) / "pynchy"
+    if named.is_absolute():
+        return named / "pynchy"
+    home = _home(environ)
+    return home / usual / "pynchy" if home else None
 
 
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+def _home(environ: Mapping[str, str]) -> Path | None:
+    if environ.get("HOME"):
+        return Path(environ["HOME"])
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None

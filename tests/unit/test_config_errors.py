@@ -263,6 +263,7 @@ def test_the_error_says_where_and_what_and_what_else(text: str, complaint: str) 
         'env: { KEY = "hunter2" }',
         "password: hunter2",
         "API_KEY hunter2",
+        '"api key" = "hunter2"',
         "= token = 'hunter2'",
     ],
 )

@@ -79,6 +79,28 @@ def test_the_data_is_where_it_was_asked_to_be() -> None:
     assert data_dir(Path("/explicit"), environ) == Path("/explicit")
 
 
+def test_a_user_without_a_home_is_asked_for_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+
+    assert find_settings(None, {}) is None
+    with pytest.raises(ConfigError, match="say where with --data-dir"):
+        data_dir(None, {})
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    assert find_settings(None, {}) == Path("pynchy.toml")
+
+
 def test_finding_paths_does_not_load_pydantic() -> None:
     program = "import sys, pynchy.paths; sys.exit('pydantic' in sys.modules)"
 

@@ -15,7 +15,9 @@ from pynchy.config.findings import Finding
 from pynchy.config.places import Loc, Places, Span, find_places
 
 # An agent's environment is where its keys are.
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key|private_?key|\benv", re.IGNORECASE)
+_SECRET = re.compile(
+    r"token|secret|passw|credential|(?:api|private|access)[_ -]?key|\benv", re.IGNORECASE
+)
 _SECRET_WORDS = ("token", "tokens", "secret", "secrets", "password", "credential", "credentials")
 # A secret's name and what follows it in a line that is not TOML: "bot token: x".
 _LOOSE_SECRET = re.compile(rf"(?:{_SECRET.pattern})[\w.-]*[\"']?\s*[=:]?\s*", re.IGNORECASE)
