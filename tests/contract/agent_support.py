@@ -8,18 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 T = TypeVar("T")
 
+SERVER = ("-m", "agent_runner.agent_tools")
+
 DEADLINE_SECONDS = 20.0
 PAUSE_SECONDS = 0.01
 
 ERAS = ("legacy", "2026-07-28")
-Era = Literal["legacy", "2026-07-28"]
 
 
 async def until(look: Callable[[], T | None], what: str = "condition") -> T:
@@ -98,16 +99,23 @@ def server_environment(ipc_dir: Path, **extra: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def connect(ipc_dir: Path, era: str = "auto", **extra: str) -> AsyncIterator[Client]:
+async def connect(
+    ipc_dir: Path, era: str = "auto", *, arguments: tuple[str, ...] = SERVER, **extra: str
+) -> AsyncIterator[Client]:
     """Start the server as an agent program does, with the official client on its pipes."""
     parameters = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "agent_runner.agent_tools"],
+        args=list(arguments),
         env=server_environment(ipc_dir, **extra),
     )
-    with Path(os.devnull).open("w") as nowhere:
-        async with Client(stdio_client(parameters, errlog=nowhere), mode=era) as client:
+    with log_of(ipc_dir).open("w") as log:
+        async with Client(stdio_client(parameters, errlog=log), mode=era) as client:
             yield client
+
+
+def log_of(ipc_dir: Path) -> Path:
+    """Return where the server's stderr goes."""
+    return ipc_dir.with_suffix(".log")
 
 
 def text_of(result: Any) -> str:
@@ -159,8 +167,7 @@ class RawServer:
 async def start_raw(ipc_dir: Path, **extra: str) -> AsyncIterator[RawServer]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-m",
-        "agent_runner.agent_tools",
+        *SERVER,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

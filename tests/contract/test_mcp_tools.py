@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 from mcp.shared.exceptions import MCPError
-
-from tests.contract.agent_support import ERAS, HostStandIn, connect, text_of, until
+from tests.contract.agent_support import ERAS, HostStandIn, connect, log_of, text_of, until
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
 ONE = {"questions": [{"question": "Deploy?", "options": ["Yes", "No"]}]}
+
+# The server as it is, but with progress every 50 ms.
+HASTY = """
+import asyncio, os, pathlib
+from agent_runner.agent_tools import Identity, serve
+path = pathlib.Path(os.environ["PYNCHY_IPC_DIR"])
+asyncio.run(serve(path, Identity(), stdin=0, stdout=1, progress_seconds=0.05))
+"""
 
 
 @pytest.fixture
@@ -219,17 +226,19 @@ async def test_withdrawing_what_was_answered_first_brings_the_answer(
 async def test_progress_says_who_is_waited_for(host: HostStandIn, era: str) -> None:
     messages: list[str] = []
 
-    async def on_progress(_progress: float, _total: float | None, message: str | None) -> None:  # noqa: RUF029 - the client awaits it
+    async def on_progress(_progress: float, _total: float | None, message: str | None) -> None:
         messages.append(message or "")
 
-    async with connect(host.ipc_dir, era) as client:
+    async with connect(host.ipc_dir, era, arguments=("-c", HASTY)) as client:
         call = asyncio.create_task(client.call_tool("ask_user", ONE, progress_callback=on_progress))
-        request = await host.request()
         await until(lambda: messages, "progress")
+        request = await host.request()
+        await until(lambda: "waiting for a person" in messages[-1], "progress about a person")
         host.answer(request, "yes")
-        await call
+        result = await call
 
-    assert messages[0].startswith("waiting for a person")
+    assert messages[0].startswith("no pynchy host has picked this up yet")
+    assert "yes" in text_of(result)
 
 
 async def test_a_cancelled_call_tells_the_host_and_its_answer_comes_later(
@@ -299,6 +308,8 @@ async def test_an_unusable_response_is_waited_out(
         request = await host.request()
         request_id = request["request_id"]
         host.write_response(request_id, damage.replace(b"ID", request_id.encode()))
+        await until(lambda: "cannot be used yet" in log_of(host.ipc_dir).read_text(), "the note")
+        assert host.receipt(request_id) is None
         host.answer(request, "mended")
         result = await call
 
