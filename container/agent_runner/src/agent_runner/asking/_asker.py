@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,15 +63,12 @@ class Asker:
         self._lease = Lease(self._mailbox.tasks, session_id=session_id)
         self._lease_lock = asyncio.Lock()
         self._heartbeat: asyncio.Task[None] | None = None
-        self._stack = AsyncExitStack()
         self._open: dict[RequestId, None] = {}  # in the order of asking
         self._waiting: Counter[RequestId] = Counter()
         self._taken: set[RequestId] = set()
         self._noted: set[str] = set()
 
     async def __aenter__(self) -> Self:
-        self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self._stack.push_async_callback(self._end)
         return self
 
     async def __aexit__(
@@ -80,7 +77,13 @@ class Asker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._stack.__aexit__(kind, error, traceback)
+        # Not a TaskGroup: it would wrap what the body raises, and there is one task to end.
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            await asyncio.wait([self._heartbeat])
+        await asyncio.to_thread(self._waiter.stop)
+        with suppress(OSError):
+            await asyncio.to_thread(self._lease.release)
 
     async def ask(self, request: Request, *, wait: bool = True) -> Result:
         """Put the questions and wait for how they end; PENDING when the time is over first.
@@ -144,13 +147,13 @@ class Asker:
         return not self._mailbox.is_unread(request_id)
 
     async def _send(self, request: Request) -> None:
-        await self._hold_lease()
-        self._arm()
         data = _wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
         if len(data) > MAX_REQUEST_BYTES:
             raise BadArguments(
                 f"questions: {len(data)} bytes together, at most {MAX_REQUEST_BYTES} can be sent"
             )
+        await self._hold_lease()
+        self._arm()
         await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
         self._open[request.request_id] = None
 
@@ -197,7 +200,7 @@ class Asker:
         async with self._lease_lock:
             if self._heartbeat is None:
                 await _write(self._lease.take)
-                self._heartbeat = self._tasks.create_task(self._beat())
+                self._heartbeat = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
         while True:
@@ -206,13 +209,6 @@ class Asker:
                 await asyncio.to_thread(self._lease.renew)
             except OSError as exc:
                 self._note_once(f"cannot renew the lease: {exc}")
-
-    async def _end(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-        await asyncio.to_thread(self._waiter.stop)
-        with suppress(OSError):
-            await asyncio.to_thread(self._lease.release)
 
     def _note_once(self, message: str) -> None:
         if message not in self._noted:
