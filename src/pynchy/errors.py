@@ -85,7 +85,7 @@ class AlreadyOver(ReplyRejected):
 
 
 class NotAllowed(ReplyRejected):
-    """This person may not answer this question."""
+    """The person may not answer the question."""
 
 
 class InvalidReply(ReplyRejected):

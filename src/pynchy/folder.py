@@ -21,7 +21,7 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 TMP_PREFIX = ".tmp-"
 
 
-class UnsafeFile(Exception):  # noqa: N818 - a finding about a file, wrapped by its readers
+class UnsafeFile(Exception):
     """The name is there but is not a small regular file of one link."""
 
 

@@ -148,7 +148,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class CardRef:
-    """One channel's card of a question: where it is and what became of it."""
+    """One channel's card of a question: where it is and what became of it.
+
+    `delivery` is what the settled card says of the answer's way to the agent.
+    """
 
     channel: str
     chat: str = ""
@@ -156,6 +159,7 @@ class CardRef:
     state: CardState = CardState.SENDING
     attempts: int = 0
     error: str | None = None
+    delivery: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,19 @@ class PendingQuestion:
         """When it ends by itself."""
         return min(self.expires_at, self.defaults_at or self.expires_at)
 
+    @property
+    def delivery_note(self) -> str:
+        """What a settled card says of the answer's way to the agent; nothing if all went well."""
+        if self.ending is None or not self.ending.outcome.resumes:
+            return ""
+        if self.delivered is DeliveryPath.LATE:
+            return "The agent had stopped; it was resumed and has the answer."
+        if self.state is State.RESUMING:
+            return "The agent had stopped; resuming it."
+        if self.state is State.UNDELIVERED:
+            return f"Not delivered yet: {self.late.error}"
+        return ""
+
     def card_of(self, channel: str) -> CardRef | None:
         """Return the card that the channel shows, if any."""
         return next((card for card in self.cards if card.channel == channel), None)
@@ -260,15 +277,17 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Raw human input to one question, before anybody has judged it.
+    """Raw human input to a question, before anybody has judged it.
 
-    `values` are numbers, labels or text. `question` counts from 1 where they answer only that one.
+    Either `values` (numbers, labels or text, to be matched), or `answers` where the channel knows
+    what was ticked and what was written. `question` counts from 1 where they answer only that one.
     """
 
     target: str
-    values: tuple[tuple[str, ...], ...]
     by: str
     channel: str
+    values: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    question: int | None = None
     user_id: str | None = None
     chat: str | None = None
-    question: int | None = None

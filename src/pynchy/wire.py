@@ -27,6 +27,7 @@ from pydantic_core import from_json
 from pynchy.errors import MalformedRequest
 from pynchy.events import Event
 from pynchy.model import (
+    GROUP_PATTERN,
     ID_PATTERN,
     Answer,
     Ending,
@@ -41,7 +42,9 @@ from pynchy.model import (
 VERSION = 1
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_DEPTH = 16
+_BRIEF = 40
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
+_USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 ShortText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
@@ -185,6 +188,11 @@ def usable_id(value: object) -> str | None:
     return value if isinstance(value, str) and _USABLE_ID.match(value) else None
 
 
+def usable_group(value: str) -> bool:
+    """True if the value can be the name of a group."""
+    return _USABLE_GROUP.match(value) is not None
+
+
 def read_request(envelope: Envelope) -> Request:
     """Return the checked request. Raise MalformedRequest with a reason that the agent can use."""
     version = envelope.body.get("v")
@@ -230,7 +238,7 @@ def _children(value: object) -> Iterable[object]:
 
 def _brief(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
 
 
 # What the agent is given.
@@ -396,6 +404,11 @@ def read_sequence(line: bytes) -> int | None:
         return None
     sequence = value.get("seq") if isinstance(value, dict) else None
     return sequence if isinstance(sequence, int) else None
+
+
+def read_event_kind(line: bytes) -> str:
+    """Return the type of a whole line of the audit log."""
+    return str(from_json(line).get("type", ""))
 
 
 def question_out(question: Question) -> dict[str, Any]:

@@ -113,9 +113,10 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class CardSettled:
-    """A channel's card shows how the question ended."""
+    """A channel's card shows how the question ended, and `delivery`."""
 
     channel: str
+    delivery: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,18 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
 
 def is_finished(pending: PendingQuestion) -> bool:
     """True when the outcome has arrived and no card shows anything else."""
-    over = {CardState.SETTLED, CardState.ABANDONED, CardState.FAILED}
-    return pending.delivered is not None and all(card.state in over for card in pending.cards)
+    return pending.delivered is not None and not unsettled(pending)
+
+
+def unsettled(pending: PendingQuestion) -> tuple[CardRef, ...]:
+    """Return the cards that do not show yet how the question ended and what became of it."""
+    note = pending.delivery_note
+    return tuple(
+        card
+        for card in pending.cards
+        if card.state in {CardState.SENDING, CardState.SHOWN}
+        or (card.state is CardState.SETTLED and card.delivery != note)
+    )
 
 
 def event_kind(step: Step) -> EventKind | None:
@@ -233,9 +244,9 @@ def _card_after(
     match step:
         case ShowFailed(reason=reason):
             return replace(card, state=CardState.FAILED, error=reason)
-        case CardSettled():
+        case CardSettled(delivery=delivery):
             _require(pending, step, pending.ending is not None)
-            return replace(card, state=CardState.SETTLED, error=None)
+            return replace(card, state=CardState.SETTLED, error=None, delivery=delivery)
         case SettleFailed(reason=reason, abandon=abandon):
             state = CardState.ABANDONED if abandon else card.state
             return replace(card, state=state, attempts=card.attempts + 1, error=reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,7 +23,6 @@ from pynchy.model import GroupName, RequestId
 log = logging.getLogger(__name__)
 
 BATCH = 256
-BURST_SECONDS = 4
 HALF_WRITTEN_SECONDS = 1.0
 _RECEIPTS = (".received", ".resumed")
 
@@ -47,12 +47,12 @@ class Rate:
     """A bucket of tokens: so many a second, with a reserve for a burst."""
 
     per_second: float
+    burst: float
     tokens: float = field(init=False)
-    refilled: float = field(init=False)
+    refilled: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.tokens = self.per_second * BURST_SECONDS
-        self.refilled = time.monotonic()
+        self.tokens = self.burst
 
     async def take(self) -> None:
         """Return when there is a token."""
@@ -65,7 +65,7 @@ class Rate:
     def _refill(self) -> None:
         now = time.monotonic()
         earned = (now - self.refilled) * self.per_second
-        self.tokens = min(self.per_second * BURST_SECONDS, self.tokens + earned)
+        self.tokens = min(self.burst, self.tokens + earned)
         self.refilled = now
 
 
@@ -88,19 +88,19 @@ class Intake:
         registry: Registry,
         desk: FrontDesk,
         tasks: asyncio.TaskGroup,
-        requests_per_second: float,
+        rate: Callable[[], Rate],
     ) -> None:
         self._mailboxes = mailboxes
         self._registry = registry
         self._desk = desk
         self._tasks = tasks
-        self._per_second = requests_per_second
+        self._rate = rate
         self._inboxes: dict[GroupName, _Inbox] = {}
 
     async def joined(self, group: GroupName) -> None:
         """Take up a new group."""
         await self._desk.joined(group)
-        self._inboxes[group] = _Inbox(Rate(self._per_second))
+        self._inboxes[group] = _Inbox(self._rate())
         self._tasks.create_task(self._work(group), name=f"intake {group}")
 
     def noticed(self, group: GroupName, name: str) -> None:
@@ -126,10 +126,8 @@ class Intake:
             inbox.wake.clear()
             try:
                 await self._empty(inbox, mailbox)
-            except FileNotFoundError:
-                log.debug("the group's folder is gone", extra={"group": group})
-            except Exception:
-                log.exception("a request could not be handled; it is kept", extra={"group": group})
+            except OSError as exc:
+                log.debug("the group's folder is gone", extra={"group": group, "why": exc.strerror})
 
     async def _empty(self, inbox: _Inbox, mailbox: Mailbox) -> None:
         """Handle what was noticed, then what a look at the folder shows."""
@@ -144,6 +142,13 @@ class Intake:
                 await self._handle(mailbox, name, whole=False)
 
     async def _handle(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
+        """Handle one request; if that fails, it stays in place and is tried at the next look."""
+        try:
+            await self._take(mailbox, name, whole=whole)
+        except Exception:
+            log.exception("a request could not be handled", extra={"group": mailbox.group})
+
+    async def _take(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
         content = b""
         try:
             content = await asyncio.to_thread(mailbox.read_request, name)

@@ -1,4 +1,4 @@
-"""Is the process that asked still there?
+"""Whether the process that asked is still there.
 
 A lease is live while its file changes now and then and, on this same machine, while its lock
 is held. Time is the host's own steady clock, so no clock of an agent can fool it.
@@ -11,7 +11,6 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from pynchy import wire
@@ -25,9 +24,7 @@ _LEASE_CAP = 4_096
 class Leases:
     """What the host has seen of every lease that it was asked about."""
 
-    def __init__(
-        self, ttl_seconds: float, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, ttl_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._ttl_seconds = ttl_seconds
         self._monotonic = monotonic
         self._seen: dict[tuple[GroupName, str], tuple[int, float]] = {}
@@ -46,11 +43,12 @@ class Leases:
         finally:
             os.close(fd)
 
-    def remove_if_dead(self, mailbox: Mailbox, lease: str) -> None:
-        """Remove the file of a lease that is not live."""
-        if not self.is_live(mailbox, lease):
-            with suppress(OSError):
-                mailbox.tasks.remove(f"{lease}.lease")
+    def tidy(self, mailbox: Mailbox) -> None:
+        """Remove the files of leases that nobody renews."""
+        for name in mailbox.tasks.names():
+            lease = name.removesuffix(".lease")
+            if lease != name and not self.is_live(mailbox, lease):
+                mailbox.tasks.remove(name)
 
     def _is_renewed(self, key: tuple[GroupName, str], info: os.stat_result) -> bool:
         if not stat.S_ISREG(info.st_mode):
@@ -65,7 +63,7 @@ class Leases:
     def _is_abandoned(self, fd: int) -> bool:
         """True if its owner ran on this very machine and has let go of the lock.
 
-        Elsewhere (another kernel behind a shared folder) locks do not reach us, so they say nothing.
+        Elsewhere (another kernel behind a shared folder) locks do not reach us and say nothing.
         """
         boot_id = wire.read_boot_id(os.pread(fd, _LEASE_CAP, 0))
         if not boot_id or boot_id != self._boot_id:

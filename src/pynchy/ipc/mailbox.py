@@ -46,8 +46,9 @@ class Mailbox:
         return self.tasks.exists()
 
     def requests(self, limit: int) -> list[str]:
-        """Return the names of requests that wait to be read."""
-        return [name for name in self.tasks.names(limit) if name.endswith(".json")]
+        """Return the names of requests that wait to be read, questions before what ends them."""
+        names = [name for name in self.tasks.names() if name.endswith(".json")]
+        return sorted(names[:limit], key=lambda name: name.count("."))
 
     def read_request(self, name: str) -> bytes:
         """Return a request's content. Raise MalformedRequest for what must not be read."""
@@ -62,9 +63,8 @@ class Mailbox:
 
     def reject(self, name: str, reason: str, at: datetime, content: bytes, keep: int) -> None:
         """Move a request out of the way, with the reason beside it; keep the newest `keep`."""
-        stamp = at.strftime("%Y%m%dT%H%M%S%f")
         record = wire.rejected_json(name, reason, at, content)
-        self._rejected.create(f"{stamp}-{secrets.token_hex(3)}.json", record)
+        self._rejected.create(f"{_stamp(at)}-{secrets.token_hex(3)}.json", record)
         for old in sorted(self._rejected.names())[: -keep or None]:
             self._rejected.remove(old)
         self.tasks.remove(name)
@@ -127,13 +127,20 @@ class Mailbox:
         self.tasks.remove(f"{request_id}.resumed")
         self.tasks.remove(f"{request_id}.received")
 
-    def forget_rejected(self, before: datetime) -> int:
-        """Remove records of refused requests from before that moment; return how many."""
-        stamp = before.strftime("%Y%m%dT%H%M%S%f")
-        old = [name for name in self._rejected.names() if name < stamp]
-        for name in old:
+    def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
+        """Forget responses and refused requests from before those moments."""
+        for name in self._responses.names():
+            request_id = RequestId(name.removesuffix(".json"))
+            old = self._responses.stat(name).st_mtime < responses.timestamp()
+            if old and request_id not in keep:
+                self.forget(request_id)
+        stamp = _stamp(rejected)
+        for name in [name for name in self._rejected.names() if name < stamp]:
             self._rejected.remove(name)
-        return len(old)
+
+
+def _stamp(at: datetime) -> str:
+    return at.strftime("%Y%m%dT%H%M%S%f")
 
 
 class Mailboxes:
@@ -150,3 +157,7 @@ class Mailboxes:
             agent_uid = self._agent_uid_of(group)
             self._mailboxes[group] = Mailbox(self.path, group, agent_uid=agent_uid)
         return self._mailboxes[group]
+
+    def groups(self) -> list[GroupName]:
+        """Return the groups whose mailboxes are in use."""
+        return [group for group, mailbox in self._mailboxes.items() if mailbox.exists()]

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 RESCAN_SECONDS = 1.0
 FLOOD_PER_RESCAN = 400
 FLOOD_PAUSE_RESCANS = 10
+_MOST_IGNORED = 1_000
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 
@@ -99,7 +100,11 @@ class Watcher:
             return []
         good = [e for e in found if _GROUP.match(e.name) and e.is_dir(follow_symlinks=False)]
         for entry in found:
-            if entry not in good and entry.name not in self._ignored and len(self._ignored) < 1_000:
+            if (
+                entry not in good
+                and entry.name not in self._ignored
+                and len(self._ignored) < _MOST_IGNORED
+            ):
                 self._ignored.add(entry.name)
                 log.warning("not a group: its name or kind is not allowed", extra={"n": entry.name})
         return [GroupName(e.name) for e in good]
@@ -182,15 +187,13 @@ class Watcher:
 class _Tasks(FileSystemEventHandler):
     """Runs on watchdog's thread: hands a name over to the loop, and nothing else."""
 
-    def __init__(
-        self, watcher: Watcher, group: GroupName, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, watcher: Watcher, group: GroupName, loop: asyncio.AbstractEventLoop) -> None:
         self._pass_on: Callable[[str], None] = lambda name: watcher.hinted(group, name)
         self._loop = loop
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         path = event.dest_path if isinstance(event, FileMovedEvent) else event.src_path
-        name = os.path.basename(os.fsdecode(path))
+        name = Path(os.fsdecode(path)).name
         if name and not name.startswith(".") and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._pass_on, name)
 

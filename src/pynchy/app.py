@@ -1,0 +1,268 @@
+"""The only place that wires: build a host from its settings, run it, stop it in order.
+
+Start: lock the folder, load what was open, open the channels, watch the mailboxes, answer HTTP,
+and only then finish what an earlier host left undone. Stop: the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from pynchy import wire
+from pynchy.audit import AuditLog
+from pynchy.bridge.answer import Answering
+from pynchy.bridge.ask import PREFIX, Asking
+from pynchy.bridge.cards import Cards
+from pynchy.bridge.caretaker import Caretaker, Crew
+from pynchy.bridge.deliver import Delivery, LateSettings, Patience
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.expire import Expiry
+from pynchy.channels.base import Channel
+from pynchy.channels.local import LocalChannel
+from pynchy.clock import JUMP_SECONDS, SteadyClock
+from pynchy.config import Settings
+from pynchy.datafolder import DataFolder
+from pynchy.errors import ChannelUnavailable, MalformedRequest
+from pynchy.http.api import Office, make_api
+from pynchy.http.guard import Guard
+from pynchy.http.server import Server, listen, url_of
+from pynchy.ipc.intake import Intake, Rate
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.ipc.registry import Registry
+from pynchy.ipc.watcher import Watcher
+from pynchy.model import GroupName, RequestId
+from pynchy.pending.files import FileStore
+from pynchy.pending.index import PendingIndex
+from pynchy.pending.short_ids import ShortIds
+from pynchy.sessions.base import Launcher
+from pynchy.sessions.command import CommandLauncher
+
+log = logging.getLogger(__name__)
+
+_LOW_SPACE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A host that is ready."""
+
+    url: str
+    recovered: int
+
+
+@asynccontextmanager
+async def running_host(
+    settings: Settings, data: DataFolder, extra_channels: Mapping[str, Channel] | None = None
+) -> AsyncIterator[Running]:
+    """Run a host for as long as the context lasts."""
+    async with AsyncExitStack() as stack:
+        data.make()
+        stack.enter_context(data.locked())
+        host = Host(settings, data, {"local": LocalChannel(), **(extra_channels or {})})
+        yield await stack.enter_async_context(host.running())
+
+
+class Host:
+    """Everything that runs for one data folder."""
+
+    def __init__(
+        self, settings: Settings, data: DataFolder, channels: Mapping[str, Channel]
+    ) -> None:
+        self._settings = settings
+        self._data = data
+        self._channels = channels
+        self._clock = SteadyClock()
+        self._store = FileStore(data.ipc)
+        self._index = PendingIndex()
+        retention = settings.retention
+        self._audit = AuditLog(
+            data.audit, max_bytes=retention.audit_size, max_files=retention.audit_files
+        )
+        self._desk = Desk(self._store, self._index, self._audit, self._clock.now)
+        self._mailboxes = Mailboxes(data.ipc, lambda group: settings.group(group).agent_uid)
+        self._leases = Leases(settings.lease_ttl.total_seconds())
+        self._launchers = self._make_launchers()
+        self._cards = Cards(self._desk, channels, settings.send_timeout.total_seconds())
+        self._delivery = Delivery(
+            self._desk,
+            self._mailboxes,
+            self._leases,
+            self._late(),
+            Patience(settings.receipt_grace, settings.max_resumes),
+        )
+        self._expiry = Expiry(self._desk, self._store, self._mailboxes, self._leases, settings)
+        self._asking = Asking(
+            self._desk,
+            self._store,
+            self._mailboxes,
+            ShortIds(data.folder, self._index.has_short_id),
+            settings,
+        )
+        self._answering = Answering(self._desk, self._store, channels, settings)
+        self._watcher: Watcher | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Running]:
+        """Start everything, and stop it at the end."""
+        async with AsyncExitStack() as stack:
+            self._audit.open()
+            stack.callback(self._audit.close)
+            tasks = await stack.enter_async_context(_background())
+            crew = Crew(self._cards, self._delivery, self._expiry)
+            caretaker = Caretaker(self._desk, crew, self._settings, tasks)
+            for launcher in self._launchers.values():
+                await launcher.adopt()
+                stack.push_async_callback(launcher.close)
+            await self._open_channels(stack)
+            recovered = await caretaker.recover(self._store)
+            self._watch(tasks, caretaker)
+            tasks.create_task(self._expiry.run(), name="expiry")
+            url = await stack.enter_async_context(self._http())
+            yield Running(url, recovered)
+
+    def _watch(self, tasks: asyncio.TaskGroup, caretaker: Caretaker) -> None:
+        desk = _FrontDesk(self._settings, self._mailboxes, self._asking, self._desk)
+        registry = Registry()
+
+        async def ask(group: GroupName, envelope: wire.Envelope) -> None:
+            key = await self._asking.handle(group, envelope)
+            if key is not None:
+                caretaker.asked(key)
+
+        registry.register_prefix(PREFIX, ask)
+        rate = self._settings.requests_per_second
+        burst = self._settings.request_burst
+        intake = Intake(self._mailboxes, registry, desk, tasks, lambda: Rate(rate, burst))
+        self._watcher = Watcher(self._data.ipc, intake)
+        tasks.create_task(self._watcher.run(), name="watcher")
+
+    async def _open_channels(self, stack: AsyncExitStack) -> None:
+        for name, channel in self._channels.items():
+            try:
+                await channel.open(self._answering)
+            except ChannelUnavailable as exc:
+                log.warning("a channel is down", extra={"channel": name, "why": str(exc)})
+            stack.push_async_callback(channel.close)
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[str]:
+        http = self._settings.http
+        with listen(http.host, http.port) as sock:
+            url = url_of(sock)
+            app = Guard(make_api(self._office()), self._data.token(), self._hosts(sock))
+            server = Server(app)
+            serving = asyncio.create_task(server.serve([sock]), name="http")
+            self._data.announce(url)
+            try:
+                yield url
+            finally:
+                self._data.retract()
+                self._audit.dismiss()
+                server.should_exit = True
+                await serving
+
+    def _hosts(self, sock: socket.socket) -> list[str]:
+        bound = str(sock.getsockname()[0])
+        return ["127.0.0.1", "localhost", "[::1]", bound, *self._settings.http.allowed_hosts]
+
+    def _office(self) -> Office:
+        return Office(
+            desk=self._desk,
+            answering=self._answering,
+            delivery=self._delivery,
+            expiry=self._expiry,
+            history=self._store,
+            audit=self._audit,
+            problems=self.problems,
+        )
+
+    def problems(self) -> list[str]:
+        """Say what is wrong just now, in words for a person."""
+        found = [self._watcher.problem if self._watcher else None, self._audit.problem]
+        found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
+        found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
+        found += [_clock_problem(self._clock.jump_seconds()), _space_problem(self._data)]
+        return [problem for problem in found if problem]
+
+    def _make_launchers(self) -> dict[GroupName, Launcher]:
+        return {
+            GroupName(name): CommandLauncher(
+                self._data.path, GroupName(name), group.launcher, os.environ
+            )
+            for name, group in self._settings.groups.items()
+            if group.launcher is not None
+        }
+
+    def _late(self) -> dict[GroupName, LateSettings]:
+        late = {}
+        for name, launcher in self._launchers.items():
+            settings = self._settings.group(name).launcher
+            if settings is not None:
+                late[name] = LateSettings(launcher, settings.attempts, settings.backoff)
+        return late
+
+
+class _FrontDesk:
+    """What intake needs of the bridge."""
+
+    def __init__(
+        self, settings: Settings, mailboxes: Mailboxes, asking: Asking, desk: Desk
+    ) -> None:
+        self._greeting = wire.host_json(settings.wait_timeout.total_seconds())
+        self._mailboxes = mailboxes
+        self._asking = asking
+        self._desk = desk
+
+    async def joined(self, group: GroupName) -> None:
+        """Give a new group its folders."""
+        await asyncio.to_thread(self._mailboxes.of(group).prepare, self._greeting)
+        log.info("a group has joined", extra={"group": group})
+
+    async def refuse(
+        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
+    ) -> None:
+        """Answer or file a request that cannot be understood."""
+        await self._asking.refuse(group, name, malformed, content)
+
+    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
+        """Let a delivery that waits for this receipt look."""
+        self._desk.wake((group, request_id))
+
+
+class _Stopped(Exception):
+    """Ends the background tasks."""
+
+
+@asynccontextmanager
+async def _background() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group whose tasks are cancelled when the context ends."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+            raise _Stopped  # noqa: TRY301 - the way to end a task group
+    except* _Stopped:
+        log.debug("stopped")
+
+
+def _clock_problem(jump_seconds: float) -> str | None:
+    if abs(jump_seconds) < JUMP_SECONDS:
+        return None
+    return (
+        f"the machine's clock has jumped by {jump_seconds:+.0f} s since the start; "
+        "deadlines go by the time before the jump until a restart"
+    )
+
+
+def _space_problem(data: DataFolder) -> str | None:
+    info = os.statvfs(data.path)
+    free = info.f_bavail * info.f_frsize
+    if free >= _LOW_SPACE_BYTES:
+        return None
+    return f"the disk of {data.path} is nearly full: {free // 2**20} MiB are left"

@@ -1,0 +1,187 @@
+"""The event log: every transition, in order, on disk and as a live stream.
+
+A line is in the file before anybody is told of it, and its number is never used again, so a
+reader that was away asks for everything after the last number it saw and misses nothing that
+is still kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiofiles
+
+from pynchy import wire
+from pynchy.events import Event
+
+log = logging.getLogger(__name__)
+
+_NAME = "events.jsonl"
+_QUEUE = 1_000
+_TAIL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event as it is stored and sent."""
+
+    sequence: int
+    kind: str
+    data: bytes
+
+
+@dataclass(eq=False, slots=True)
+class _Subscriber:
+    queue: asyncio.Queue[Line | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE))
+
+
+class AuditLog:
+    """Appends events to rotated files and passes them on."""
+
+    def __init__(self, folder: Path, *, max_bytes: int, max_files: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._subscribers: set[_Subscriber] = set()
+        self._fd = -1
+        self._size = 0
+        self._sequence = 0
+        self.problem: str | None = None
+
+    @property
+    def sequence(self) -> int:
+        """The number of the newest event."""
+        return self._sequence
+
+    def open(self) -> None:
+        """Find where the log left off, and make it ready for more."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        newest = [path for path in reversed(self._files()) if path.stat().st_size]
+        self._sequence = _last_sequence(newest[0]) if newest else 0
+        self._open_file()
+
+    def dismiss(self) -> None:
+        """Send every reader home."""
+        for subscriber in self._subscribers:
+            _finish(subscriber)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def append(self, event: Event) -> Line:
+        """Write the event down. A full disk is reported and costs the line, never the question."""
+        self._sequence += 1
+        data = wire.event_json(self._sequence, event)
+        line = Line(self._sequence, event.kind.value, data)
+        try:
+            self._write(data + b"\n")
+            self.problem = None
+        except OSError as exc:
+            if self.problem is None:
+                log.exception("the event log cannot be written")
+            self.problem = f"the event log cannot be written: {exc.strerror}"
+        return line
+
+    def publish(self, line: Line) -> None:
+        """Pass the line on to everybody who listens; who does not keep up is sent home."""
+        for subscriber in list(self._subscribers):
+            if subscriber.queue.full():
+                self._subscribers.discard(subscriber)
+                _finish(subscriber)
+            else:
+                subscriber.queue.put_nowait(line)
+
+    async def stream(self, after: int | None) -> AsyncIterator[Line]:
+        """Yield what came after that number and then what happens; None for only what happens."""
+        with self._subscribed() as subscriber:
+            seen = self._sequence if after is None else after
+            if after is not None and after < self._sequence:
+                async for line in self._read_after(after):
+                    seen = line.sequence
+                    yield line
+            while (fresh := await subscriber.queue.get()) is not None:
+                if fresh.sequence > seen:
+                    yield fresh
+
+    @contextmanager
+    def _subscribed(self) -> Iterator[_Subscriber]:
+        subscriber = _Subscriber()
+        self._subscribers.add(subscriber)
+        try:
+            yield subscriber
+        finally:
+            self._subscribers.discard(subscriber)
+
+    async def _read_after(self, after: int) -> AsyncIterator[Line]:
+        for path in self._files():
+            async with aiofiles.open(path, "rb") as file:
+                async for raw in file:
+                    line = _parse(raw)
+                    if line and line.sequence > after:
+                        yield line
+
+    def _files(self) -> list[Path]:
+        """Return the log's files, oldest first."""
+        old = sorted(self._folder.glob(f"{_NAME}.*"), key=lambda p: int(p.suffix[1:]), reverse=True)
+        current = self._folder / _NAME
+        return [*old, current] if current.exists() else old
+
+    def _open_file(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(self._folder / _NAME, flags, 0o600)
+        self._size = os.fstat(self._fd).st_size
+        if self._size and not _ends_with_newline(self._folder / _NAME):
+            self._size += os.write(self._fd, b"\n")
+
+    def _write(self, data: bytes) -> None:
+        if self._size and self._size + len(data) > self._max_bytes:
+            self._rotate()
+        if self._fd < 0:
+            self._open_file()
+        self._size += os.write(self._fd, data)
+
+    def _rotate(self) -> None:
+        os.close(self._fd)
+        self._fd = -1
+        base = self._folder / _NAME
+        base.with_name(f"{_NAME}.{self._max_files - 1}").unlink(missing_ok=True)
+        for number in range(self._max_files - 2, 0, -1):
+            path = base.with_name(f"{_NAME}.{number}")
+            if path.exists():
+                path.rename(base.with_name(f"{_NAME}.{number + 1}"))
+        base.rename(base.with_name(f"{_NAME}.1"))
+
+
+def _finish(subscriber: _Subscriber) -> None:
+    if subscriber.queue.full():
+        subscriber.queue.get_nowait()
+    subscriber.queue.put_nowait(None)
+
+
+def _parse(raw: bytes) -> Line | None:
+    sequence = wire.read_sequence(raw)
+    if sequence is None:
+        return None
+    return Line(sequence, wire.read_event_kind(raw), raw.rstrip(b"\n"))
+
+
+def _last_sequence(path: Path) -> int:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        lines = file.read().splitlines()
+    return max((wire.read_sequence(line) or 0 for line in lines), default=0)
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"

@@ -1,0 +1,135 @@
+"""Take requests from agents: record a question, end a call, withdraw a question.
+
+A request is durable when the handler returns, so intake may remove its file. The same request again
+changes nothing. A question's id is never answered with an error while the question lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from pynchy import wire
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.lifecycle import CallEnded
+from pynchy.config import Settings
+from pynchy.errors import AlreadyOver, DuplicateRequest, MalformedRequest
+from pynchy.events import EventKind
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.model import (
+    CardRef,
+    Ending,
+    GroupName,
+    OutcomeKind,
+    PendingQuestion,
+    RequestId,
+    Urgency,
+)
+from pynchy.pending.base import History
+from pynchy.pending.index import Key
+from pynchy.pending.short_ids import ShortIds
+
+log = logging.getLogger(__name__)
+
+PREFIX = "ask_user:"
+
+
+class Asking:
+    """Handles every request whose type begins with `ask_user:`."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        history: History,
+        mailboxes: Mailboxes,
+        short_ids: ShortIds,
+        settings: Settings,
+    ) -> None:
+        self._desk = desk
+        self._history = history
+        self._mailboxes = mailboxes
+        self._short_ids = short_ids
+        self._settings = settings
+
+    async def handle(self, group: GroupName, envelope: wire.Envelope) -> Key | None:
+        """Do what the request says. Return the key of a new question, which is to be shown."""
+        match wire.read_request(envelope):
+            case wire.AskRequest() as request:
+                return await self._ask(group, request)
+            case wire.CancelRequest() as request:
+                await self._cancel((group, RequestId(request.request_id)))
+            case wire.WithdrawRequest() as request:
+                await self._withdraw((group, RequestId(request.request_id)))
+        return None
+
+    async def refuse(
+        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
+    ) -> None:
+        """Answer a request that cannot be understood, and file it with the reason."""
+        mailbox = self._mailboxes.of(group)
+        request_id = RequestId(malformed.request_id) if malformed.request_id else None
+        if request_id and not await self._is_known((group, request_id)):
+            response = wire.error_json(request_id, malformed.reason)
+            await asyncio.to_thread(mailbox.respond, request_id, response)
+        keep = self._settings.retention.rejected_files
+        now = self._desk.now()
+        await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
+        self._desk.tell_group(EventKind.REJECTED, group, request_id, malformed.reason)
+
+    async def _ask(self, group: GroupName, request: wire.AskRequest) -> Key:
+        request_id = RequestId(request.request_id)
+        known = self._desk.index.get((group, request_id))
+        known = known or await self._history.find(group, request_id)
+        if known is not None and known.digest != request.digest():
+            raise MalformedRequest("request_id: another question has this id already")
+        if known is not None:
+            raise DuplicateRequest(request_id)
+        most = self._settings.max_open_per_group
+        if self._desk.index.count_in_group(group) >= most:
+            reason = f"{most} questions of this group are open; withdraw some or wait"
+            raise MalformedRequest(reason, request_id)
+        pending = await asyncio.to_thread(self._pending, group, request)
+        await self._desk.record(pending)
+        return pending.key
+
+    def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
+        now = self._desk.now()
+        routing = self._settings.group(group)
+        wait = self._settings.wait_timeout
+        if request.wait_seconds is not None:
+            wait = timedelta(seconds=request.wait_seconds)
+        return PendingQuestion(
+            request_id=RequestId(request.request_id),
+            short_id=self._short_ids.make(),
+            group=group,
+            questions=tuple(question.to_model() for question in request.questions),
+            timestamp=now,
+            wait_until=now + wait,
+            expires_at=now + max(self._settings.answer_ttl, wait),
+            digest=request.digest(),
+            title=request.title or "",
+            agent=request.agent or "",
+            task=request.task or "",
+            urgency=request.urgency or Urgency.NORMAL,
+            session_id=wire.session_id(request.session_id),
+            lease=request.lease or "",
+            cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
+        )
+
+    async def _cancel(self, key: Key) -> None:
+        pending = self._desk.index.get(key)
+        if pending is not None and pending.call_waits:
+            await self._desk.take(key, CallEnded("cancelled"))
+
+    async def _withdraw(self, key: Key) -> None:
+        if self._desk.index.get(key) is None:
+            return
+        ending = Ending(OutcomeKind.WITHDRAWN, self._desk.now(), by="the agent")
+        try:
+            await self._desk.end(key, ending)
+        except AlreadyOver:
+            log.info("withdrawn too late", extra={"id": key[1]})
+
+    async def _is_known(self, key: Key) -> bool:
+        return self._desk.index.get(key) is not None or await self._history.find(*key) is not None

@@ -1,0 +1,163 @@
+"""Show a question in every channel of its group, and settle the cards when it is over.
+
+A card is shown at least once; one that may be a repeat says so. A channel that fails, hangs or
+gives no id counts as failed there and holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.lifecycle import CardSettled, SettleFailed, ShowFailed, Shown, unsettled
+from pynchy.channels.base import Channel
+from pynchy.errors import AlreadyOver, ChannelUnavailable, UnknownQuestion
+from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
+from pynchy.pending.index import Key
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SETTLE_ATTEMPTS = 20
+_SETTLE_WAIT_SECONDS = 2.0
+_SETTLE_WAIT_MOST_SECONDS = 600.0
+
+
+class Cards:
+    """Talks to the channels about one question at a time."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        channels: Mapping[str, Channel],
+        send_timeout: float,
+    ) -> None:
+        self._desk = desk
+        self._channels = channels
+        self._send_timeout = send_timeout
+
+    async def show(self, key: Key, *, repeated: bool = False) -> None:
+        """Show every card that is not shown yet; with none left, end the question."""
+        pending = self._desk.get(key)
+        sending = [c for c in pending.cards if c.state is CardState.SENDING]
+        async with asyncio.TaskGroup() as tasks:
+            for card in sending:
+                tasks.create_task(self._show_one(pending, card, repeated=repeated))
+        pending = self._desk.get(key)
+        if pending.state.waits_for_person and not _is_shown(pending):
+            await self._give_up(pending)
+
+    async def settle(self, key: Key) -> None:
+        """Bring every card up to date with how the question stands."""
+        pending = self._desk.get(key)
+        if pending.ending is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            for card in to_settle(pending):
+                tasks.create_task(self._settle_one(pending, card))
+
+    async def _show_one(self, pending: PendingQuestion, card: CardRef, *, repeated: bool) -> None:
+        try:
+            message_id = await self._send(pending, card, repeated=repeated)
+        except ChannelUnavailable as exc:
+            log.warning("a card could not be shown", extra={"channel": card.channel})
+            await self._desk.take(pending.key, ShowFailed(card.channel, str(exc)))
+        else:
+            await self._desk.take(pending.key, Shown(card.channel, message_id))
+
+    async def _send(self, pending: PendingQuestion, card: CardRef, *, repeated: bool) -> str:
+        shown = replace(card_of(pending), repeated=repeated)
+        message_id = await self._call(
+            card,
+            lambda channel: channel.send_ask_user(
+                card.chat, pending.request_id, pending.questions, card=shown
+            ),
+        )
+        if not isinstance(message_id, str) or not message_id:
+            raise ChannelUnavailable("the channel gave no message id")
+        return message_id
+
+    async def _give_up(self, pending: PendingQuestion) -> None:
+        reasons = [f"{card.channel}: {card.error}" for card in pending.cards]
+        reason = "no channel could show the question (" + "; ".join(reasons or ["none set"]) + ")"
+        ending = Ending(OutcomeKind.UNDELIVERABLE, self._desk.now(), reason=reason)
+        try:
+            await self._desk.end(pending.key, ending)
+        except (AlreadyOver, UnknownQuestion):
+            log.debug("answered before the last channel failed", extra={"id": pending.request_id})
+
+    async def _settle_one(self, pending: PendingQuestion, card: CardRef) -> None:
+        while True:
+            try:
+                await self._settle_card(pending, card)
+            except ChannelUnavailable as exc:
+                last = card.attempts + 1 >= SETTLE_ATTEMPTS
+                failed = SettleFailed(card.channel, str(exc), abandon=last)
+            else:
+                settled = CardSettled(card.channel, pending.delivery_note)
+                await self._desk.take(pending.key, settled)
+                return
+            pending = await self._desk.take(pending.key, failed)
+            if last:
+                return
+            card = pending.card_of(card.channel) or card
+            wait = _SETTLE_WAIT_SECONDS * 2**card.attempts
+            await asyncio.sleep(min(wait, _SETTLE_WAIT_MOST_SECONDS))
+
+    async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
+        await self._call(
+            card,
+            lambda channel: channel.settle_card(
+                card.chat,
+                card.message_id or "",
+                pending.request_id,
+                pending.questions,
+                card=card_of(pending),
+            ),
+        )
+
+    async def _call(self, card: CardRef, call: Callable[[Channel], Awaitable[T]]) -> T:
+        """Call the channel; whatever goes wrong there becomes ChannelUnavailable."""
+        channel = self._channels.get(card.channel)
+        if channel is None:
+            raise ChannelUnavailable("not configured")
+        try:
+            async with asyncio.timeout(self._send_timeout):
+                return await call(channel)
+        except ChannelUnavailable:
+            raise
+        except TimeoutError as exc:
+            raise ChannelUnavailable(f"no reply within {self._send_timeout:g} s") from exc
+        except Exception as exc:
+            log.exception("a channel failed", extra={"channel": card.channel})
+            raise ChannelUnavailable(f"{type(exc).__name__} in the channel") from exc
+
+
+def card_of(pending: PendingQuestion) -> Card:
+    """Return what a channel needs to know of the question as it stands."""
+    return Card(
+        short_id=pending.short_id,
+        group=pending.group,
+        timestamp=pending.timestamp,
+        expires_at=pending.expires_at,
+        title=pending.title,
+        agent=pending.agent,
+        task=pending.task,
+        urgency=pending.urgency,
+        defaults_at=pending.defaults_at,
+        ending=pending.ending,
+        delivery=pending.delivery_note,
+    )
+
+
+def to_settle(pending: PendingQuestion) -> list[CardRef]:
+    """Return the cards that can be settled now; one that is being sent comes later."""
+    return [card for card in unsettled(pending) if card.state is not CardState.SENDING]
+
+
+def _is_shown(pending: PendingQuestion) -> bool:
+    return any(card.state in {CardState.SHOWN, CardState.SENDING} for card in pending.cards)

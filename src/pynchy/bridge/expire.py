@@ -1,0 +1,144 @@
+"""End what nobody ended: expiry, the asker's own default, and orphans.
+
+Silence is never consent: a default counts only where the asker set one, and then the agent is told
+that nobody answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pynchy.bridge import replies
+from pynchy.bridge.desk import Desk
+from pynchy.config import Settings
+from pynchy.errors import AlreadyOver, PynchyError, UnknownQuestion
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
+from pynchy.pending.base import History
+from pynchy.pending.index import Key
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0
+_TIDY_EVERY = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A question that a sweep would end, or can only report, and why."""
+
+    pending: PendingQuestion
+    why: str
+    outcome: OutcomeKind | None
+
+
+class Expiry:
+    """Watches the deadlines of every open question."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        history: History,
+        mailboxes: Mailboxes,
+        leases: Leases,
+        settings: Settings,
+    ) -> None:
+        self._desk = desk
+        self._history = history
+        self._mailboxes = mailboxes
+        self._leases = leases
+        self._settings = settings
+        self._due: list[tuple[datetime, Key]] = []
+        self._tidied: datetime | None = None
+
+    def watch(self, pending: PendingQuestion) -> None:
+        """Remember when the question is due."""
+        heapq.heappush(self._due, (pending.due_at, pending.key))
+
+    async def run(self) -> None:
+        """End what is due, and tidy now and then, until cancelled."""
+        while True:
+            try:
+                await self.end_due()
+                await self._tidy_if_due()
+            except (OSError, PynchyError):
+                log.exception("a deadline could not be handled; it will be tried again")
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def end_due(self) -> None:
+        """End every question that is due."""
+        while self._due and self._due[0][0] <= self._desk.now():
+            _, key = self._due[0]
+            pending = self._desk.index.get(key)
+            if pending is not None and pending.ending is None:
+                await self._end(pending, self._ending(pending))
+            heapq.heappop(self._due)
+
+    async def sweep(self, *, dry_run: bool) -> list[Finding]:
+        """Return what is stale and why; end what can be ended unless it is a dry run."""
+        findings = await asyncio.to_thread(self._findings)
+        if not dry_run:
+            for finding in findings:
+                if finding.outcome is not None:
+                    ending = Ending(finding.outcome, self._desk.now(), reason=finding.why)
+                    await self._end(finding.pending, ending)
+            await self.tidy()
+        return findings
+
+    async def tidy(self) -> int:
+        """Forget what is past its retention. Return how many closed questions were forgotten."""
+        retention = self._settings.retention
+        now = self._desk.now()
+        self._tidied = now
+        removed = await self._history.prune(now - retention.history, retention.history_size)
+        open_ids = {pending.key for pending in self._desk.index}
+        for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
+            mailbox = self._mailboxes.of(group)
+            kept = {request_id for name, request_id in open_ids if name == group}
+            await asyncio.to_thread(
+                mailbox.tidy, kept, now - retention.responses, now - retention.rejected
+            )
+            await asyncio.to_thread(self._leases.tidy, mailbox)
+        return removed
+
+    async def _tidy_if_due(self) -> None:
+        if self._tidied is None or self._desk.now() - self._tidied > _TIDY_EVERY:
+            await self.tidy()
+
+    async def _end(self, pending: PendingQuestion, ending: Ending) -> None:
+        try:
+            await self._desk.end(pending.key, ending)
+        except (AlreadyOver, UnknownQuestion):
+            log.debug("answered just before its deadline", extra={"id": pending.request_id})
+
+    def _ending(self, pending: PendingQuestion) -> Ending:
+        now = self._desk.now()
+        if pending.defaults_at is not None and pending.defaults_at <= now:
+            answers = replies.defaults(pending.questions)
+            return Ending(OutcomeKind.DEFAULTED, now, answers, reason="nobody answered in time")
+        return Ending(OutcomeKind.EXPIRED, now, reason="nobody answered in time")
+
+    def _findings(self) -> list[Finding]:
+        found = [self._finding(pending) for pending in self._desk.index]
+        return [finding for finding in found if finding is not None]
+
+    def _finding(self, pending: PendingQuestion) -> Finding | None:
+        if pending.state is State.UNDELIVERED:
+            return Finding(pending, f"answered, not delivered: {pending.late.error}", None)
+        if pending.ending is not None:
+            return None
+        if pending.due_at <= self._desk.now():
+            return Finding(pending, "its deadline has passed", self._ending(pending).outcome)
+        mailbox = self._mailboxes.of(pending.group)
+        if not mailbox.exists():
+            return Finding(pending, "its group's folder is gone", OutcomeKind.UNDELIVERABLE)
+        no_launcher = self._settings.group(pending.group).launcher is None
+        if no_launcher and pending.lease and not self._leases.is_live(mailbox, pending.lease):
+            why = "the agent that asked is gone and its group has no launcher to resume it"
+            return Finding(pending, why, None)
+        return None

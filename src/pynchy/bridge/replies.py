@@ -1,0 +1,88 @@
+"""Turn what a person typed or clicked into answers to what was asked.
+
+An exact label beats a number, a number that fits no option is refused rather than taken as text,
+and everything else is free text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pynchy.errors import InvalidReply
+from pynchy.model import Answer, Question
+
+MAX_TEXT = 20_000
+_NUMBER = re.compile(r"[0-9]{1,3}\Z")
+_SEPARATOR = re.compile(r"[,;]\s*")
+
+
+def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the values of each question: all for a single one, else one value for each.
+
+    Raise InvalidReply if there are more or fewer values than questions.
+    """
+    if len(questions) == 1:
+        return (values,)
+    if len(values) != len(questions):
+        raise InvalidReply(
+            f"{len(questions)} questions were asked and {len(values)} values given: "
+            "give one for each, or answer one at a time with its number"
+        )
+    return tuple(
+        tuple(_SEPARATOR.split(value)) if question.multi_select else (value,)
+        for question, value in zip(questions, values, strict=True)
+    )
+
+
+def match(question: Question, values: tuple[str, ...]) -> Answer:
+    """Return the answer that the values stand for. Raise InvalidReply if they fit nothing."""
+    cleaned = [value.strip() for value in values if value.strip()]
+    whole = " ".join(cleaned)
+    if not cleaned:
+        raise InvalidReply("an answer is missing")
+    if not question.options:
+        return check(question, Answer(text=whole))
+    if label := _label(question, whole):
+        return Answer(selected=(label,))
+    labels = [_label(question, value) for value in cleaned]
+    chosen = tuple(label for label in labels if label is not None)
+    if question.multi_select:
+        rest = [v for v, label in zip(cleaned, labels, strict=True) if label is None]
+        return check(question, Answer(tuple(dict.fromkeys(chosen)), " ".join(rest) or None))
+    # One choice and several words: prose, unless every word is a choice of its own.
+    every = len(chosen) == len(cleaned)
+    return check(question, Answer(selected=chosen) if every else Answer(text=whole))
+
+
+def check(question: Question, answer: Answer) -> Answer:
+    """Return the answer if the question allows it. Raise InvalidReply otherwise."""
+    text = answer.text.strip() if answer.text else None
+    unknown = [label for label in answer.selected if label not in question.labels]
+    if unknown:
+        raise InvalidReply(f"there is no option {unknown[0]!r}")
+    if len(answer.selected) > 1 and not question.multi_select:
+        raise InvalidReply(f"only one of these can be chosen: {', '.join(answer.selected)}")
+    if not answer.selected and not text:
+        raise InvalidReply("an answer is missing")
+    if text and len(text) > MAX_TEXT:
+        raise InvalidReply(f"an answer may have at most {MAX_TEXT} characters")
+    return Answer(answer.selected, text)
+
+
+def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
+    """Return the asker's own defaults as answers."""
+    return tuple(match(question, question.default) for question in questions)
+
+
+def _label(question: Question, value: str) -> str | None:
+    """Return the label that the value names. Raise InvalidReply for a number without an option."""
+    if value in question.labels:
+        return value
+    folded = {label.casefold(): label for label in question.labels}
+    if value.casefold() in folded:
+        return folded[value.casefold()]
+    if not _NUMBER.match(value):
+        return None
+    if 1 <= int(value) <= len(question.labels):
+        return question.labels[int(value) - 1]
+    raise InvalidReply(f"there is no option {value}: choose 1 to {len(question.labels)}")

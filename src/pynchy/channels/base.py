@@ -1,0 +1,71 @@
+"""What a channel is.
+
+A channel shows cards and passes replies on. It decides nothing: who may answer, what counts as an
+answer and which answer wins is the bridge's business. Showing may fail; settling may be repeated.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pynchy.errors import AskingUnsupported
+from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId
+
+
+class ReplyDesk(Protocol):
+    """Where a channel takes what people say. Every refusal is a ReplyRejected with its reason."""
+
+    async def answer(self, reply: Reply) -> PendingQuestion:
+        """Return the question as the reply left it; its ending is set if the reply ended it."""
+
+    async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
+        """Return the question, ended because the person will not answer."""
+
+
+class Channel:
+    """The base of every channel. One that cannot ask need not override `send_ask_user`."""
+
+    name = ""
+    # Chat channels answer to the group's list of allowed users. Where holding the data
+    # folder's token is the permission, there is nobody to list.
+    checks_users = True
+
+    async def open(self, desk: ReplyDesk) -> None:
+        """Connect, and from now on pass replies to the desk."""
+
+    async def close(self) -> None:
+        """Disconnect; no reply is passed on after this."""
+
+    async def send_ask_user(
+        self,
+        jid: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> str:
+        """Show the questions in the chat and return the id of what shows them.
+
+        Raise ChannelUnavailable if they could not be shown.
+        """
+        del jid, request_id, questions, card
+        raise AskingUnsupported(f"{self.name} cannot ask")
+
+    async def settle_card(
+        self,
+        jid: str,
+        message_id: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> None:
+        """Let the card show how the question ended (`card.ending`, `card.delivery`).
+
+        Called again when the delivery has got further. Raise ChannelUnavailable to be called
+        again later.
+        """
+
+    def problem(self) -> str | None:
+        """Say what is wrong with the channel, in words for `doctor`; None if nothing is."""
+        return None

@@ -1,0 +1,59 @@
+"""`pynchy serve`: run the host until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from pynchy.app import running_host
+from pynchy.cli.options import config_option, data_dir_option
+from pynchy.config import Settings, load_settings
+from pynchy.datafolder import DataFolder
+from pynchy.logs import set_up_logging
+
+log = logging.getLogger(__name__)
+
+
+@click.command("serve", short_help="Run the host.")
+@data_dir_option
+@config_option
+@click.option("--port", type=click.IntRange(0, 65_535), help="Listen here instead (0: any free).")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+)
+def serve_command(data: DataFolder, config: Path | None, port: int | None, log_level: str) -> None:
+    r"""Run the host: carry questions to people and answers back, until stopped.
+
+    Prints one line with its address when it is ready. Stop it with Ctrl-C or SIGTERM; what is open
+    stays open and is taken up at the next start.
+
+    \b
+    Example:
+      pynchy serve --config pynchy.toml
+    """
+    settings = load_settings(config)
+    if port is not None:
+        settings = settings.model_copy(
+            update={"http": settings.http.model_copy(update={"port": port})}
+        )
+    set_up_logging(log_level)
+    asyncio.run(_serve(settings, data))
+
+
+async def _serve(settings: Settings, data: DataFolder) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running_host(settings, data) as running:
+        click.echo(f"pynchy is ready: {running.url}/ (data: {data.path})")
+        log.info("ready", extra={"url": running.url, "recovered": running.recovered})
+        await stop.wait()
+    log.info("stopped")

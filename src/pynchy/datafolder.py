@@ -1,0 +1,113 @@
+"""The data folder: one host at a time, a token for whoever may answer, and where the host is.
+
+    host.lock   held by the running host
+    host.json   its address and process
+    token       0600; whoever can read it may answer
+
+Light to import: the command line uses it to find the host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pynchy.errors import DataFolderBusy, HostError, NoHost
+from pynchy.folder import Folder, UnsafeFile
+
+_TOKEN_BYTES = 32
+_CAP = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """Where a running host is, and the token that it wants."""
+
+    url: str
+    token: str
+
+
+class DataFolder:
+    """The folder that holds everything a host knows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.ipc = self.path / "ipc"
+        self.audit = self.path / "audit"
+        self.folder = Folder(self.path)
+
+    def make(self) -> None:
+        """Create it for its owner alone. Raise HostError if that cannot be done."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.ipc.mkdir(mode=0o700, exist_ok=True)
+            self.folder.clear_temporary()
+        except OSError as exc:
+            raise HostError(
+                f"{self.path}: the data folder cannot be used ({exc.strerror}); "
+                "choose another with --data-dir"
+            ) from exc
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only host. Raise DataFolderBusy if there is one already."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self.path / "host.lock", flags, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as exc:
+                raise DataFolderBusy(
+                    f"{self.path}: another pynchy host uses this data folder; "
+                    "stop it, or choose another folder with --data-dir"
+                ) from exc
+            yield
+        finally:
+            os.close(fd)
+
+    def token(self) -> str:
+        """Return the token, made on first use."""
+        self.folder.create("token", secrets.token_urlsafe(_TOKEN_BYTES).encode())
+        return self._read_token()
+
+    def announce(self, url: str) -> None:
+        """Write down where the host is."""
+        body = json.dumps({"url": url, "pid": os.getpid()}).encode()
+        self.folder.replace("host.json", body)
+
+    def retract(self) -> None:
+        """Say that there is no host any more."""
+        self.folder.remove("host.json")
+
+    def is_locked(self) -> bool:
+        """True while a host runs."""
+        try:
+            fd = self.folder.open_file("host.lock")
+        except (OSError, UnsafeFile):
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def host(self) -> HostAddress:
+        """Return where the running host is. Raise NoHost if there is none."""
+        try:
+            if self.is_locked():
+                url = json.loads(self.folder.read("host.json", _CAP))["url"]
+                return HostAddress(str(url), self._read_token())
+        except (OSError, UnsafeFile, ValueError, KeyError):
+            pass
+        raise NoHost(f"no pynchy host is running on {self.path}; start one with: pynchy serve")
+
+    def _read_token(self) -> str:
+        return self.folder.read("token", _CAP, one_link=False).decode().strip()

@@ -1,0 +1,1 @@
+"""The HTTP interface: what waits, answering it, what happened."""

@@ -1,0 +1,1 @@
+"""Where questions are kept while they wait, and after."""

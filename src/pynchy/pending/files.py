@@ -1,0 +1,208 @@
+"""Questions as files: the default store.
+
+    pending_questions/<id>.json   replaced atomically as the question goes on
+    outcomes/<id>.json            created exclusively: the commit point
+    history/<id>.json             what is over
+
+A question is in exactly one of pending_questions and history, but for a crash between the two
+writes of `close`, which `load` finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pynchy import wire
+from pynchy.errors import DuplicateRequest
+from pynchy.folder import Folder, UnsafeFile
+from pynchy.model import Ending, GroupName, PendingQuestion, RequestId
+from pynchy.pending.base import HistoryQuery, Stored
+
+log = logging.getLogger(__name__)
+
+# Host-only files may be larger than any request: they hold the questions and all that happened.
+_CAP = 8 * 1024 * 1024
+_FOLDERS = ("pending_questions", "outcomes", "history")
+
+
+class FileStore:
+    """A PendingStore and History below `ipc/<group>/`."""
+
+    def __init__(self, ipc: Path) -> None:
+        self._ipc = ipc
+        self._prepared: set[GroupName] = set()
+        self.damaged: list[str] = []
+
+    async def load(self) -> list[Stored]:
+        """See PendingStore."""
+        return await asyncio.to_thread(self._load)
+
+    async def record(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        await asyncio.to_thread(self._record, pending)
+
+    async def update(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        folder = self._folder(pending.group, "pending_questions")
+        data = wire.pending_json(pending)
+        await asyncio.to_thread(folder.replace, _name(pending.request_id), data)
+
+    async def end(self, pending: PendingQuestion, ending: Ending) -> Ending:
+        """See PendingStore."""
+        return await asyncio.to_thread(self._end, pending, ending)
+
+    async def close(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        await asyncio.to_thread(self._close, pending)
+
+    async def find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
+        """See History."""
+        return await asyncio.to_thread(self._find, group, request_id)
+
+    async def search(self, target: str) -> list[PendingQuestion]:
+        """See History."""
+        return await asyncio.to_thread(self._search, target)
+
+    async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
+        """See History."""
+        return await asyncio.to_thread(self._recent, query)
+
+    async def prune(self, before: datetime, max_bytes: int) -> int:
+        """See History."""
+        return await asyncio.to_thread(self._prune, before, max_bytes)
+
+    def _folder(self, group: GroupName, name: str) -> Folder:
+        return Folder(self._ipc, group, name)
+
+    def _prepare(self, group: GroupName) -> None:
+        for name in _FOLDERS:
+            self._folder(group, name).make()
+        self._prepared.add(group)
+
+    def _groups(self) -> list[GroupName]:
+        try:
+            entries = sorted(os.scandir(self._ipc), key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return []
+        return [GroupName(e.name) for e in entries if e.is_dir(follow_symlinks=False)]
+
+    def _load(self) -> list[Stored]:
+        stored: list[Stored] = []
+        for group in self._groups():
+            if self._folder(group, "pending_questions").exists():
+                self._prepare(group)
+                stored.extend(self._load_group(group))
+        return stored
+
+    def _load_group(self, group: GroupName) -> Iterator[Stored]:
+        for name in _FOLDERS:
+            self._folder(group, name).clear_temporary()
+        questions = self._folder(group, "pending_questions")
+        ended = set(self._folder(group, "outcomes").names())
+        over = set(self._folder(group, "history").names())
+        for name in questions.names():
+            if name in over:
+                questions.remove(name)
+            elif name.endswith(".json") and (pending := self._read(questions, name)):
+                ending = self._read_ending(group, name) if name in ended else None
+                yield Stored(pending, ending)
+
+    def _read(self, folder: Folder, name: str) -> PendingQuestion | None:
+        try:
+            return wire.read_pending(folder.read(name, _CAP, one_link=False))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, UnsafeFile) as exc:
+            path = str(folder.path / name)
+            self.damaged.append(path)
+            log.error("a record is damaged and was left alone", extra={"path": path}, exc_info=exc)  # noqa: TRY400 - one line is enough
+            return None
+
+    def _read_ending(self, group: GroupName, name: str) -> Ending | None:
+        folder = self._folder(group, "outcomes")
+        try:
+            return wire.read_ending(folder.read(name, _CAP, one_link=False))
+        except FileNotFoundError:
+            return None
+
+    def _record(self, pending: PendingQuestion) -> None:
+        if pending.group not in self._prepared:
+            self._prepare(pending.group)
+        name = _name(pending.request_id)
+        data = wire.pending_json(pending)
+        known = self._folder(pending.group, "outcomes").has(name)
+        if known or not self._folder(pending.group, "pending_questions").create(name, data):
+            raise DuplicateRequest(pending.request_id)
+
+    def _end(self, pending: PendingQuestion, ending: Ending) -> Ending:
+        name = _name(pending.request_id)
+        if self._folder(pending.group, "outcomes").create(name, wire.ending_json(ending)):
+            return ending
+        winner = self._read_ending(pending.group, name)
+        if winner is None:
+            raise FileNotFoundError(name)
+        return winner
+
+    def _close(self, pending: PendingQuestion) -> None:
+        name = _name(pending.request_id)
+        self._folder(pending.group, "history").replace(name, wire.pending_json(pending))
+        self._folder(pending.group, "pending_questions").remove(name)
+
+    def _find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
+        folder = self._folder(group, "history")
+        return self._read(folder, _name(request_id)) if folder.exists() else None
+
+    def _search(self, target: str) -> list[PendingQuestion]:
+        short_id = target.removeprefix("#").lower()
+        if request_id := wire.usable_id(target):
+            found = [self._find(group, RequestId(request_id)) for group in self._groups()]
+            if hits := [pending for pending in found if pending]:
+                return hits
+        return [p for _, _, p in self._newest_first(None) if p.short_id == short_id][:1]
+
+    def _recent(self, query: HistoryQuery) -> list[PendingQuestion]:
+        found: list[PendingQuestion] = []
+        for _, _, pending in self._newest_first(query.group):
+            if len(found) == query.limit:
+                break
+            if query.outcome in {None, pending.ending and pending.ending.outcome}:
+                found.append(pending)
+        return found
+
+    def _newest_first(
+        self, group: GroupName | None
+    ) -> Iterator[tuple[GroupName, str, PendingQuestion]]:
+        for _, _, name, owner in sorted(self._closed(group), reverse=True):
+            if pending := self._read(self._folder(owner, "history"), name):
+                yield owner, name, pending
+
+    def _closed(self, group: GroupName | None) -> Iterator[tuple[int, int, str, GroupName]]:
+        """Yield (when, size, name, group) of everything in history."""
+        for owner in [group] if group else self._groups():
+            folder = self._folder(owner, "history")
+            for name in folder.names() if folder.exists() else ():
+                try:
+                    info = folder.stat(name)
+                except FileNotFoundError:
+                    continue
+                yield info.st_mtime_ns, info.st_size, name, owner
+
+    def _prune(self, before: datetime, max_bytes: int) -> int:
+        limit_ns = int(before.astimezone(UTC).timestamp() * 1e9)
+        total = removed = 0
+        for when, size, name, group in sorted(self._closed(None), reverse=True):
+            total += size
+            if when < limit_ns or total > max_bytes:
+                self._folder(group, "history").remove(name)
+                self._folder(group, "outcomes").remove(name)
+                removed += 1
+        return removed
+
+
+def _name(request_id: RequestId) -> str:
+    return f"{request_id}.json"

@@ -1,0 +1,1 @@
+"""How a dead agent is brought back: launchers and the runners they start."""
