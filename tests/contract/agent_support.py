@@ -131,7 +131,6 @@ class RawServer:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         assert process.stdin is not None
-        assert process.stdout is not None
         self._stdin, self._stdout = process.stdin, process.stdout
 
     def write(self, data: bytes) -> None:
@@ -147,6 +146,7 @@ class RawServer:
         self.send("tools/call", call_id, name=tool, arguments=arguments)
 
     async def receive(self) -> dict[str, Any]:
+        assert self._stdout is not None
         async with asyncio.timeout(DEADLINE_SECONDS):
             line = await self._stdout.readline()
         message: dict[str, Any] = json.loads(line)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,21 +111,67 @@ async def test_a_killed_server_leaves_its_lease_unlocked(
     assert host.requests("cancel") == []
 
 
-async def test_a_client_that_never_reads_does_not_stop_the_answers(
-    host: HostStandIn, server: RawServer
-) -> None:
-    # More than any pipe holds: the writer is stuck from here on.
+@asynccontextmanager
+async def unread_server(ipc_dir: Path) -> AsyncIterator[tuple[RawServer, int]]:
+    """Start a server whose output nobody reads, with the end of the pipe to read it from."""
+    read_end, write_end = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *SERVER,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=write_end,
+        env=os.environ | server_environment(ipc_dir),
+    )
+    os.close(write_end)
+    try:
+        yield RawServer(process), read_end
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+        os.close(read_end)
+
+
+def fill_the_pipe(server: RawServer) -> None:
+    """Ask for more than any pipe holds: the server's writer is stuck from here on."""
     for number in range(100):
         server.send("tools/list", number)
-    server.call(1000, "ask_user", question="Anybody?", timeout=60)
-    request = await host.request()
-    host.answer(request, "yes")
-    await until(lambda: host.receipt(request["request_id"]), "the receipt")
 
-    lines = [await server.receive() for _ in range(101)]
 
-    assert [line["id"] for line in lines[:100]] == list(range(100))
-    assert "yes" in json.dumps(lines[100])
+def read_to_the_end(handle: int) -> list[dict[str, Any]]:
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        return [json.loads(line) for line in file]
+
+
+async def test_a_client_that_reads_late_gets_everything_in_order(host: HostStandIn) -> None:
+    async with unread_server(host.ipc_dir) as (server, read_end):
+        fill_the_pipe(server)
+        server.call(1000, "ask_user", question="Anybody?", timeout=60)
+        request = await host.request()
+        host.answer(request, "yes")
+        await until(lambda: host.receipt(request["request_id"]), "the receipt")
+        reading = asyncio.create_task(asyncio.to_thread(read_to_the_end, read_end))
+        code = await server.end()
+        lines = await reading
+
+    assert code == 0
+    assert [line["id"] for line in lines] == [*range(100), 1000]
+    assert "yes" in _text(lines[-1])
+
+
+async def test_a_client_that_never_reads_cannot_keep_the_server_from_ending(
+    host: HostStandIn,
+) -> None:
+    async with unread_server(host.ipc_dir) as (server, _):
+        fill_the_pipe(server)
+        server.call(1000, "ask_user", question="Anybody?")
+        request = await host.request()
+
+        code = await server.end()
+
+    assert code == 0
+    assert [cancel["request_id"] for cancel in host.requests("cancel")] == [request["request_id"]]
+    assert host.files("*.lease") == []
 
 
 async def test_a_client_that_closes_its_end_ends_the_server(host: HostStandIn) -> None:
@@ -138,13 +185,13 @@ async def test_a_client_that_closes_its_end_ends_the_server(host: HostStandIn) -
     )
     os.close(write_end)
     os.close(read_end)
-    assert process.stdin is not None
+    server = RawServer(process)
 
-    process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    server.send("ping", 1)
+    code = await server.exit_code()
+    await process.communicate()
 
-    async with asyncio.timeout(20):
-        assert await process.wait() == 0
-    process.stdin.close()
+    assert code == 0
 
 
 async def test_an_answer_taken_in_another_call_of_the_same_process_is_given_once(

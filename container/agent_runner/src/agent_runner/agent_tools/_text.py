@@ -71,17 +71,17 @@ def _head(result: Result) -> str:
         case Outcome.ANSWERED:
             return f"Answered{_who_when(result)}."
         case Outcome.DECLINED:
-            reason = f" Reason: {result.reason}" if result.reason else ""
             return (
-                f"Declined{_who_when(result)}: the person will not answer this.{reason}"
+                f"Declined{_who_when(result)}: the person will not answer this.{_reason(result)}"
                 " This is not consent: do not do what you asked about."
             )
         case Outcome.DEFAULTED:
             return "Nobody answered in time, so the defaults that you set apply. No person chose:"
         case Outcome.EXPIRED:
-            return f"Expired: nobody answered and the question is now closed. {_SILENCE}"
+            closed = "nobody answered and the question is now closed."
+            return f"Expired: {closed}{_reason(result)} {_SILENCE}"
         case Outcome.WITHDRAWN:
-            return "Withdrawn: the question was taken back and nobody will answer it."
+            return f"Withdrawn: the question was taken back.{_reason(result)}"
         case Outcome.UNDELIVERABLE:
             return f"The question could not be shown to anyone: {result.error or 'no channel'}."
         case Outcome.PENDING:
@@ -95,6 +95,10 @@ def _head(result: Result) -> str:
             return f"The question was not answered: {result.error}"
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _reason(result: Result) -> str:
+    return f" Reason: {result.reason}" if result.reason else ""
 
 
 def _pending(result: Result) -> str:

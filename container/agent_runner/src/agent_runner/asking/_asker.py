@@ -8,8 +8,8 @@ brings the answer when it has come. Between the receipt and the return of a Resu
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,9 @@ _MARGIN_SHARE = 0.9
 
 def note(message: str) -> None:
     """Tell whoever reads this process's log."""
-    print(f"pynchy: {message}", file=sys.stderr, flush=True)  # noqa: T201 - stderr is the log
+    if sys.stderr is not None:  # a parent may have closed it
+        with suppress(OSError):
+            print(f"pynchy: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the log
 
 
 def safe_wait(max_wait: float) -> float:
@@ -91,39 +93,31 @@ class Asker:
         Cancelled: the question stays open and the host is told that the call is gone.
         Raise BadArguments if the questions are too long for the mailbox.
         """
-        wanted = request.wait_seconds or self._mailbox.wait_seconds()
-        request = replace(request, wait_seconds=wanted)
         request_id = request.request_id
-        self._waiting[request_id] += wait
+        seconds = request.wait_seconds or self._mailbox.wait_seconds()
+        request = replace(request, wait_seconds=seconds)
+        if request.has_all_defaults:
+            seconds += DEFAULT_GRACE_SECONDS
         try:
-            await self._send(request)
-            if not wait:
-                return self._pending(request_id)
-            grace = DEFAULT_GRACE_SECONDS if request.has_all_defaults else 0.0
-            found = await self._wait(request_id, wanted + grace)
+            with self._waiting_for(request_id):
+                await self._send(request)
+                found = await self._wait(request_id, seconds) if wait else None
         except OSError as exc:
             return _failure(request_id, f"the question could not be written: {exc}")
         except asyncio.CancelledError:
             with suppress(OSError):  # the host also notices when our lease ends
                 await self._send_about(_wire.TYPE_CANCEL, request_id)
             raise
-        finally:
-            self._waiting[request_id] -= wait
-        if found is None:
-            return self._pending(request_id)
-        result = self._take(found)
-        stolen = result.repeated and request_id not in self._taken
-        return Result(request_id, Outcome.ELSEWHERE) if stolen else replace(result, repeated=False)
+        return self._pending(request_id) if found is None else self._take_own(found)
 
     async def check(self, request_id: RequestId, *, seconds: float = 0.0) -> Result:
         """Return how a question ended, waiting that long for it; PENDING if it has not.
 
         `repeated` is set when its outcome was delivered before, here or elsewhere.
         """
-        found = await self._wait(request_id, seconds)
-        if found is None:
-            return self._pending(request_id)
-        return self._take(found)
+        with self._waiting_for(request_id):
+            found = await self._wait(request_id, seconds)
+        return self._pending(request_id) if found is None else self._take(found)
 
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""
@@ -154,8 +148,9 @@ class Asker:
             )
         await self._hold_lease()
         self._arm()
-        await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
+        # Before the write: a call that is cancelled in the midst of it has asked all the same.
         self._open[request.request_id] = None
+        await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
 
     async def _send_about(self, type_: str, request_id: RequestId) -> None:
         name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
@@ -178,6 +173,21 @@ class Asker:
         except BadFile as exc:
             self._note_once(f"the response to {request_id} cannot be used yet: {exc}")
             return None
+
+    @contextmanager
+    def _waiting_for(self, request_id: RequestId) -> Iterator[None]:
+        self._waiting[request_id] += 1
+        try:
+            yield
+        finally:
+            self._waiting[request_id] -= 1
+
+    def _take_own(self, found: Result) -> Result:
+        """Take the answer for the call that asked; nothing of it if another session has it."""
+        result = self._take(found)
+        if result.repeated and result.request_id not in self._taken:
+            return Result(result.request_id, Outcome.ELSEWHERE)
+        return replace(result, repeated=False)  # the same call, sent twice, hears the same
 
     def _take(self, found: Result) -> Result:
         """Claim the answer, at once: an await here could lose what was claimed."""

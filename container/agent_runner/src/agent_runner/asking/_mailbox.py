@@ -7,6 +7,7 @@ exclusively: exactly one caller of `claim` in the world is told True.
 import os
 import stat
 from pathlib import Path
+from typing import Self
 
 from agent_runner.asking import _wire
 from agent_runner.asking._model import RequestId, Result
@@ -29,7 +30,7 @@ class Mailbox:
         self.input = ipc_dir / "input"
 
     @classmethod
-    def open(cls, ipc_dir: Path) -> "Mailbox":
+    def open(cls, ipc_dir: Path) -> Self:
         """Return the mailbox. Raise MailboxMissing if a folder that asking needs is not there."""
         mailbox = cls(ipc_dir)
         for folder in (mailbox.tasks, mailbox.responses):
