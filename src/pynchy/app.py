@@ -185,7 +185,9 @@ class Host:
 
     def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
-        found = [self._watcher.problem if self._watcher else None, self._audit.problem]
+        found = [self._audit.problem]
+        if self._watcher is not None:
+            found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
         found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
         found += [_clock_problem(self._clock.jump_seconds()), _space_problem(self._data)]

@@ -11,11 +11,11 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiofiles
+from aiofiles.threadpool import wrap
 
 from pynchy import wire
 from pynchy.events import Event
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 _NAME = "events.jsonl"
 _QUEUE = 1_000
 _TAIL = 64 * 1024
+_CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,14 @@ class AuditLog:
             self._subscribers.discard(subscriber)
 
     async def _read_after(self, after: int) -> AsyncIterator[Line]:
-        for path in self._files():
-            async with aiofiles.open(path, "rb") as file:
-                async for raw in file:
-                    line = _parse(raw)
-                    if line and line.sequence > after:
-                        yield line
+        # All are opened before the first is read: a rotation in between would hide one.
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("rb")) for path in self._files()]
+            for file in map(wrap, files):
+                while chunk := await file.readlines(_CHUNK):
+                    for line in map(_parse, chunk):
+                        if line and line.sequence > after:
+                            yield line
 
     def _files(self) -> list[Path]:
         """Return the log's files, oldest first."""

@@ -99,14 +99,15 @@ class Asking:
         wait = self._settings.wait_timeout
         if request.wait_seconds is not None:
             wait = timedelta(seconds=request.wait_seconds)
+        expires_at = now + self._settings.answer_ttl
         return PendingQuestion(
             request_id=RequestId(request.request_id),
             short_id=self._short_ids.make(),
             group=group,
             questions=tuple(question.to_model() for question in request.questions),
             timestamp=now,
-            wait_until=now + wait,
-            expires_at=now + max(self._settings.answer_ttl, wait),
+            wait_until=min(now + wait, expires_at),
+            expires_at=expires_at,
             digest=request.digest(),
             title=request.title or "",
             agent=request.agent or "",

@@ -15,11 +15,11 @@ from pynchy.bridge.cards import Cards, to_settle
 from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
-from pynchy.bridge.lifecycle import Ended, Routed, advance, is_finished
+from pynchy.bridge.lifecycle import Routed, is_finished
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
 from pynchy.model import CardState, PendingQuestion
-from pynchy.pending.base import PendingStore, Stored
+from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key
 
 log = logging.getLogger(__name__)
@@ -64,16 +64,10 @@ class Caretaker:
         """Take up every question that an earlier host left, wherever it had got to."""
         stored = await store.load()
         for item in stored:
-            self._restore(item)
+            self._desk.restore(item.pending, item.ending)
         for item in stored:
             self._resume(self._desk.get(item.pending.key))
         return len(stored)
-
-    def _restore(self, item: Stored) -> None:
-        pending = item.pending
-        if item.ending is not None and pending.ending is None:
-            pending = advance(pending, Ended(item.ending))
-        self._desk.restore(pending)
 
     def _resume(self, pending: PendingQuestion) -> None:
         if pending.ending is not None:

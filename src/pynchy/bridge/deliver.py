@@ -78,6 +78,8 @@ class Delivery:
     async def deliver(self, key: Key) -> None:
         """Return when the agent has the outcome."""
         pending = self._desk.get(key)
+        if pending.delivered is not None:
+            return
         mailbox = self._mailboxes.of(pending.group)
         await asyncio.to_thread(mailbox.respond, pending.request_id, wire.response_json(pending))
         if pending.ending is not None and not pending.ending.outcome.resumes:
@@ -139,13 +141,14 @@ class Delivery:
         if retry_at and self._desk.now() < retry_at:
             return False
         session = (pending.group, pending.session_id)
-        async with self._slots, self._starting[session]:
-            if late.launcher.is_live(*session) and not await self._is_own(pending, late):
-                return False
-            runner = await self._resume(pending, mailbox, late)
-        if runner is None:
-            return await self._delivered(pending.key, DeliveryPath.LIVE)
-        await self._see_it_through(pending.key, mailbox, late, runner)
+        async with self._slots:
+            async with self._starting[session]:
+                if late.launcher.is_live(*session) and not await self._is_own(pending, late):
+                    return False
+                runner = await self._resume(pending, mailbox, late)
+            if runner is None:
+                return await self._delivered(pending.key, DeliveryPath.LIVE)
+            await self._see_it_through(pending.key, mailbox, late, runner)
         return True
 
     async def _is_own(self, pending: PendingQuestion, late: LateSettings) -> bool:

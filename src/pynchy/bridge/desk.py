@@ -30,7 +30,7 @@ from pynchy.bridge.lifecycle import (
 )
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import AskedQuestion, Event, EventKind
-from pynchy.model import Ending, GroupName, PendingQuestion, RequestId
+from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key, PendingIndex
 
@@ -68,8 +68,14 @@ class Desk:
             self.index.put(pending)
             self.tell(asked_event(pending, self.now()))
 
-    def restore(self, pending: PendingQuestion) -> None:
-        """Take up a question that was recorded before a restart."""
+    def restore(self, pending: PendingQuestion, ending: Ending | None) -> None:
+        """Take up a question that was recorded before a restart, with the ending that won."""
+        if pending.state is State.RECORDED:
+            self.tell(asked_event(pending, self.now()))
+        if ending is not None and pending.ending is None:
+            pending = advance(pending, Ended(ending))
+            if (event := self._event(pending, Ended(ending))) is not None:
+                self.tell(event)
         self.index.put(pending)
 
     async def take(self, key: Key, *steps: Step) -> PendingQuestion:

@@ -73,11 +73,15 @@ class Expiry:
     async def end_due(self) -> None:
         """End every question that is due."""
         while self._due and self._due[0][0] <= self._desk.now():
-            _, key = self._due[0]
+            due_at, key = heapq.heappop(self._due)
             pending = self._desk.index.get(key)
-            if pending is not None and pending.ending is None:
+            if pending is None or pending.ending is not None:
+                continue
+            try:
                 await self._end(pending, self._ending(pending))
-            heapq.heappop(self._due)
+            except OSError:
+                heapq.heappush(self._due, (due_at, key))
+                raise
 
     async def sweep(self, *, dry_run: bool) -> list[Finding]:
         """Return what is stale and why; end what can be ended unless it is a dry run."""
@@ -99,6 +103,8 @@ class Expiry:
         open_ids = {pending.key for pending in self._desk.index}
         for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
             mailbox = self._mailboxes.of(group)
+            if not mailbox.exists():
+                continue
             kept = {request_id for name, request_id in open_ids if name == group}
             await asyncio.to_thread(
                 mailbox.tidy, kept, now - retention.responses, now - retention.rejected

@@ -30,7 +30,6 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it with a reason."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
             return
         refusal = self._refusal(scope)
         if refusal is not None:

@@ -63,6 +63,7 @@ class Watcher:
         self._ignored: set[str] = set()
         self._poked = asyncio.Event()
         self.problem: str | None = None
+        self.troubled: dict[GroupName, str] = {}
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -80,12 +81,27 @@ class Watcher:
 
     async def look_around(self) -> None:
         """Take up new groups, mend watches, and have every group looked at."""
-        self._keep_observer()
-        for group in await asyncio.to_thread(self._list_groups):
+        try:
+            self._keep_observer()
+            groups = await asyncio.to_thread(self._list_groups)
+        except OSError as exc:
+            self._report(f"the mailboxes cannot be looked at ({exc.strerror})")
+            return
+        for group in groups:
+            await self._look_at(group)
+
+    async def _look_at(self, group: GroupName) -> None:
+        """Look at one group; what is wrong with it is no reason to leave out the others."""
+        try:
             if group not in self._groups:
                 await self._listener.joined(group)
             self._keep_watch(group)
             self._listener.look(group)
+            self.troubled.pop(group, None)
+        except OSError as exc:
+            if group not in self.troubled:
+                log.warning("a group is in trouble", extra={"group": group, "why": exc.strerror})
+            self.troubled[group] = f"group {group}: its mailbox cannot be used ({exc.strerror})"
 
     def poke(self) -> None:
         """Look around now rather than in a second."""
@@ -100,14 +116,14 @@ class Watcher:
             return []
         good = [e for e in found if _GROUP.match(e.name) and e.is_dir(follow_symlinks=False)]
         for entry in found:
-            if (
-                entry not in good
-                and entry.name not in self._ignored
-                and len(self._ignored) < _MOST_IGNORED
-            ):
-                self._ignored.add(entry.name)
-                log.warning("not a group: its name or kind is not allowed", extra={"n": entry.name})
+            if entry not in good:
+                self._ignore(entry.name)
         return [GroupName(e.name) for e in good]
+
+    def _ignore(self, name: str) -> None:
+        if name not in self._ignored and len(self._ignored) < _MOST_IGNORED:
+            self._ignored.add(name)
+            log.warning("not a group: its name or kind is not allowed", extra={"entry": name})
 
     def _keep_observer(self) -> None:
         if self._observer is not None and self._observer.is_alive():

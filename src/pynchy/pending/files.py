@@ -15,18 +15,21 @@ import logging
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from pynchy import wire
 from pynchy.errors import DuplicateRequest
 from pynchy.folder import Folder, UnsafeFile
-from pynchy.model import Ending, GroupName, PendingQuestion, RequestId
+from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, ShortId
 from pynchy.pending.base import HistoryQuery, Stored
 
 log = logging.getLogger(__name__)
 
 # Host-only files may be larger than any request: they hold the questions and all that happened.
 _CAP = 8 * 1024 * 1024
+# How far back a short id is looked for among what is over.
+_LATELY = 2_000
 _FOLDERS = ("pending_questions", "outcomes", "history")
 
 
@@ -35,6 +38,7 @@ class FileStore:
 
     def __init__(self, ipc: Path) -> None:
         self._ipc = ipc
+        self._closed_lately: dict[ShortId, tuple[GroupName, RequestId]] = {}
         self._prepared: set[GroupName] = set()
         self.damaged: list[str] = []
 
@@ -48,9 +52,7 @@ class FileStore:
 
     async def update(self, pending: PendingQuestion) -> None:
         """See PendingStore."""
-        folder = self._folder(pending.group, "pending_questions")
-        data = wire.pending_json(pending)
-        await asyncio.to_thread(folder.replace, _name(pending.request_id), data)
+        await asyncio.to_thread(self._update, pending)
 
     async def end(self, pending: PendingQuestion, ending: Ending) -> Ending:
         """See PendingStore."""
@@ -139,8 +141,18 @@ class FileStore:
         if known or not self._folder(pending.group, "pending_questions").create(name, data):
             raise DuplicateRequest(pending.request_id)
 
+    def _update(self, pending: PendingQuestion) -> None:
+        folder = self._folder(pending.group, "pending_questions")
+        try:
+            folder.replace(_name(pending.request_id), wire.pending_json(pending))
+        except FileNotFoundError:
+            # The group's folder was removed; what it asked is kept all the same.
+            self._prepare(pending.group)
+            folder.replace(_name(pending.request_id), wire.pending_json(pending))
+
     def _end(self, pending: PendingQuestion, ending: Ending) -> Ending:
         name = _name(pending.request_id)
+        self._folder(pending.group, "outcomes").make()
         if self._folder(pending.group, "outcomes").create(name, wire.ending_json(ending)):
             return ending
         winner = self._read_ending(pending.group, name)
@@ -150,8 +162,12 @@ class FileStore:
 
     def _close(self, pending: PendingQuestion) -> None:
         name = _name(pending.request_id)
+        self._prepare(pending.group)
         self._folder(pending.group, "history").replace(name, wire.pending_json(pending))
         self._folder(pending.group, "pending_questions").remove(name)
+        self._closed_lately[pending.short_id] = pending.key
+        while len(self._closed_lately) > _LATELY:
+            del self._closed_lately[next(iter(self._closed_lately))]
 
     def _find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
         folder = self._folder(group, "history")
@@ -163,23 +179,25 @@ class FileStore:
             found = [self._find(group, RequestId(request_id)) for group in self._groups()]
             if hits := [pending for pending in found if pending]:
                 return hits
-        return [p for _, _, p in self._newest_first(None) if p.short_id == short_id][:1]
+        if key := self._closed_lately.get(ShortId(short_id)):
+            found = [self._find(*key)]
+            return [pending for pending in found if pending]
+        newest = islice(self._newest_first(None), _LATELY)
+        return list(islice((p for p in newest if p.short_id == short_id), 1))
 
     def _recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         found: list[PendingQuestion] = []
-        for _, _, pending in self._newest_first(query.group):
+        for pending in self._newest_first(query.group):
             if len(found) == query.limit:
                 break
             if query.outcome in {None, pending.ending and pending.ending.outcome}:
                 found.append(pending)
         return found
 
-    def _newest_first(
-        self, group: GroupName | None
-    ) -> Iterator[tuple[GroupName, str, PendingQuestion]]:
+    def _newest_first(self, group: GroupName | None) -> Iterator[PendingQuestion]:
         for _, _, name, owner in sorted(self._closed(group), reverse=True):
             if pending := self._read(self._folder(owner, "history"), name):
-                yield owner, name, pending
+                yield pending
 
     def _closed(self, group: GroupName | None) -> Iterator[tuple[int, int, str, GroupName]]:
         """Yield (when, size, name, group) of everything in history."""
@@ -198,8 +216,9 @@ class FileStore:
         for when, size, name, group in sorted(self._closed(None), reverse=True):
             total += size
             if when < limit_ns or total > max_bytes:
-                self._folder(group, "history").remove(name)
+                # History last: what a crash leaves is found and pruned again.
                 self._folder(group, "outcomes").remove(name)
+                self._folder(group, "history").remove(name)
                 removed += 1
         return removed
 

@@ -96,6 +96,8 @@ class CommandLauncher:
         lock_fd = await asyncio.to_thread(self._take_lock, stem)
         try:
             job = self._job(stem, resumption, lock_fd)
+            # A retry counts its attempts anew; an old result must not pass for its own.
+            await asyncio.to_thread(self._folder.remove, f"{stem}.result")
             await asyncio.to_thread(self._folder.replace, f"{stem}.job", job)
             return await asyncio.create_subprocess_exec(
                 sys.executable,
