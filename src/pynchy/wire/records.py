@@ -1,0 +1,118 @@
+"""What the host keeps and shows: records, outcomes, events, and their views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import from_json
+
+from pynchy.events import Event
+from pynchy.model import Ending, PendingQuestion
+from pynchy.wire.shapes import VERSION, answers_out, dump, question_out, timestamp
+
+_PENDING = TypeAdapter(PendingQuestion)
+_ENDING = TypeAdapter(Ending)
+_EVENT = TypeAdapter(Event)
+
+
+def pending_json(pending: PendingQuestion) -> bytes:
+    """Return the record of a question."""
+    return dump({"v": VERSION, **_pending_dict(pending)})
+
+
+def read_pending(data: bytes) -> PendingQuestion:
+    """Return the recorded question. Raise ValueError if the record is damaged."""
+    value = from_json(data)
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise ValueError("not a record of this version")
+    value["questions"] = [_question_back(q) for q in value.get("questions", ())]
+    return _PENDING.validate_python(value, strict=False)
+
+
+def ending_json(ending: Ending) -> bytes:
+    """Return the outcome file of a question."""
+    return dump({"v": VERSION, **_ENDING.dump_python(ending, mode="json")})
+
+
+def read_ending(data: bytes) -> Ending:
+    """Return the recorded outcome. Raise ValueError if the record is damaged."""
+    return _ENDING.validate_json(data, strict=False)
+
+
+def pending_view(pending: PendingQuestion) -> dict[str, Any]:
+    """Return the question as listings and the HTTP interface show it."""
+    view = _pending_dict(pending)
+    late = view.pop("late")
+    del view["digest"], view["lease"]
+    view["delivery_error"] = late["error"]
+    view["delivery_attempts"] = late["attempts"]
+    view["retry_at"] = late["retry_at"]
+    view["drafts"] = [{"question": d.question, "by": d.by} for d in pending.drafts]
+    defaults_at = pending.defaults_at
+    view["defaults_at"] = timestamp(defaults_at) if defaults_at else None
+    if pending.ending:
+        view["ending"] = {
+            **ending_view(pending.ending),
+            "answers": answers_out(pending.questions, pending.ending.answers),
+        }
+    return view
+
+
+def ending_view(ending: Ending) -> dict[str, Any]:
+    """Return the outcome as a person who came second is told it."""
+    return {
+        "outcome": ending.outcome,
+        "answered_by": ending.by,
+        "channel": ending.channel,
+        "answered_at": timestamp(ending.at),
+        "reason": ending.reason,
+        "summary": ending.describe(),
+    }
+
+
+def event_json(sequence: int, event: Event) -> bytes:
+    """Return the event as one line of the audit log and of the live stream."""
+    raw = _EVENT.dump_python(event, mode="json")
+    asked = raw.pop("asked")
+    body = {"seq": sequence, "type": raw.pop("kind"), "id": event.request_id}
+    if asked:
+        first = event.asked[0]
+        body |= {"question": first.question, "suggestions": first.suggestions, "questions": asked}
+    body |= {key: value for key, value in raw.items() if value not in (None, "")}
+    return dump(body)
+
+
+def read_sequence(line: bytes) -> int | None:
+    """Return the sequence number of a line of the audit log, or None if it is damaged."""
+    try:
+        value = from_json(line)
+    except ValueError:
+        return None
+    sequence = value.get("seq") if isinstance(value, dict) else None
+    return sequence if isinstance(sequence, int) else None
+
+
+def read_event_kind(line: bytes) -> str:
+    """Return the type of a whole line of the audit log."""
+    return str(from_json(line).get("type", ""))
+
+
+def _pending_dict(pending: PendingQuestion) -> dict[str, Any]:
+    body: dict[str, Any] = _PENDING.dump_python(pending, mode="json")
+    body["questions"] = [question_out(q) for q in pending.questions]
+    first = pending.cards[0] if pending.cards else None
+    body["channel_name"] = pending.channel_name
+    body["chat_jid"] = first.chat if first else ""
+    body["message_id"] = first.message_id if first else None
+    return body
+
+
+def _question_back(value: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "text": value["question"],
+        "header": value["header"],
+        "options": value["options"],
+        "multi_select": value["multiSelect"],
+        "default": value.get("default", ()),
+    }

@@ -1,0 +1,58 @@
+"""The pieces that every file, listing and stream shares."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from pynchy.model import Answer, Ending, PendingQuestion, Question, SessionId
+
+VERSION = 1
+
+
+def question_out(question: Question) -> dict[str, Any]:
+    """Return the question in the shape that agents know."""
+    options = [
+        {"label": o.label, "description": o.description, "preview": o.preview}
+        for o in question.options
+    ]
+    out: dict[str, Any] = {
+        "question": question.text,
+        "header": question.header,
+        "options": options,
+        "multiSelect": question.multi_select,
+    }
+    return out | ({"default": list(question.default)} if question.default else {})
+
+
+def answers_out(
+    questions: tuple[Question, ...], answers: tuple[Answer, ...]
+) -> list[dict[str, Any]]:
+    """Return each answer beside the text of its question."""
+    return [
+        {"question": q.text, "selected": list(a.selected), "text": a.text}
+        for q, a in zip(questions, answers, strict=False)
+    ]
+
+
+def timestamp(at: datetime) -> str:
+    """Return the moment in UTC, as every file and listing writes it."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def session_id(value: str | None) -> SessionId:
+    """Return the session id of a request; unknown is empty."""
+    return SessionId(value or "")
+
+
+def ending_of(pending: PendingQuestion) -> Ending:
+    """Return how the question ended. Raise ValueError if it has not."""
+    if pending.ending is None:
+        raise ValueError(f"{pending.request_id} has not ended")
+    return pending.ending
+
+
+def dump(body: dict[str, Any]) -> bytes:
+    """Return the body as one compact line of JSON."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
