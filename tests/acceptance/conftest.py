@@ -1,0 +1,35 @@
+"""Fixtures that start real processes and leave none behind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from tests.acceptance.support import Host, Runs
+
+StartHost = Callable[..., Awaitable[Host]]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+@pytest.fixture
+async def start_host(tmp_path: Path) -> AsyncIterator[StartHost]:
+    """Start a host with the settings given as TOML; the test may kill and restart it."""
+    hosts: list[Host] = []
+
+    async def start(settings: str = "", name: str = "data") -> Host:
+        host = Host(tmp_path / name, settings)
+        hosts.append(host)
+        return await host.start()
+
+    yield start
+    for host in hosts:
+        host.kill()
+
+
+@pytest.fixture
+async def host(start_host: StartHost) -> Host:
+    """A host without any settings."""
+    return await start_host()

@@ -1,0 +1,80 @@
+"""The straight way: an agent asks, a person answers, the agent has the answer."""
+
+import asyncio
+
+import pytest
+from tests.acceptance.support import ERAS, Host, MailboxAgent, agent_of
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_answer_reaches_the_agent_with_who_and_where(host: Host, era: str) -> None:
+    async with agent_of(host, era=era, PYNCHY_AGENT="dev") as agent:
+        call = agent.asking("Deploy?")
+        [question] = await host.listed()
+        reply = host.answer(question["short_id"], "1")
+        text = await call
+
+    assert reply.status == 200
+    for part in ("Deploy?", "Yes", "ana", "local"):
+        assert part in text
+    assert question["agent"] == "dev"
+    closed = await host.closed(question["request_id"])
+    assert closed["delivered"] == "live"
+    assert closed["ending"]["answered_by"] == "ana"
+
+
+async def test_twelve_answers_at_once_have_one_winner_whom_all_are_told(host: Host) -> None:
+    async with agent_of(host) as agent:
+        call = agent.calling("ask_user", {"question": "What name?"})
+        [question] = await host.listed()
+        clicks = [
+            asyncio.to_thread(host.answer, question["request_id"], f"name {n}", by=f"person {n}")
+            for n in range(12)
+        ]
+        replies = await asyncio.gather(*clicks)
+        text = await call
+
+    [winner] = [n for n, reply in enumerate(replies) if reply.status == 200]
+    losers = [reply for reply in replies if reply.status == 409]
+    assert len(losers) == 11
+    assert {reply.body["answered_by"] for reply in losers} == {f"person {winner}"}
+    assert all(f"name {winner}" in reply.body["error"] for reply in losers)
+    assert f"Answer: name {winner}" in text
+    assert f"person {winner}" in text
+    assert host.kinds(question["request_id"]).count("answered") == 1
+
+
+async def test_eight_agents_of_one_host_get_their_own_answers(host: Host) -> None:
+    async def ask(number: int) -> str:
+        async with agent_of(host, f"team-{number}") as agent:
+            return await agent.asking(f"Question {number}?")
+
+    calls = [asyncio.create_task(ask(number)) for number in range(8)]
+    for question in await host.listed(8):
+        assert host.answer(question["request_id"], f"for {question['group']}").status == 200
+    texts = await asyncio.gather(*calls)
+
+    for number, text in enumerate(texts):
+        assert f"Question {number}?" in text
+        assert f"for team-{number}" in text
+        assert text.count("Answer:") == 1
+
+
+async def test_fifty_groups_that_ask_at_once_get_their_own_answers(host: Host) -> None:
+    agents = [MailboxAgent(host.group(f"team-{number}")) for number in range(50)]
+
+    ids = [agent.ask(f"Question {number}?") for number, agent in enumerate(agents)]
+    questions = {p["request_id"]: p for p in await host.listed(50)}
+    answers = [asyncio.to_thread(host.answer, i, f"for {questions[i]['group']}") for i in ids]
+    assert {reply.status for reply in await asyncio.gather(*answers)} == {200}
+    responses = await asyncio.gather(
+        *(agent.receive(request_id) for agent, request_id in zip(agents, ids, strict=True))
+    )
+
+    for number, response in enumerate(responses):
+        assert response["answers"] == [
+            {"question": f"Question {number}?", "selected": [], "text": f"for team-{number}"}
+        ]
+    for request_id in ids:
+        assert (await host.closed(request_id))["delivered"] == "live"
+    assert host.pending() == []
