@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +40,28 @@ class Line:
 
 @dataclass(eq=False, slots=True)
 class _Subscriber:
-    queue: asyncio.Queue[Line | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE))
+    """One reader. What it has been given it gets in full, also when it is sent home."""
+
+    lines: deque[Line] = field(default_factory=deque)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    over: bool = False
+
+    def give(self, line: Line) -> None:
+        self.lines.append(line)
+        self.wake.set()
+
+    def finish(self) -> None:
+        self.over = True
+        self.wake.set()
+
+    async def next(self) -> Line | None:
+        """Return the next line, or None after the last."""
+        while not self.lines:
+            if self.over:
+                return None
+            self.wake.clear()
+            await self.wake.wait()
+        return self.lines.popleft()
 
 
 class AuditLog:
@@ -70,7 +92,7 @@ class AuditLog:
     def dismiss(self) -> None:
         """Send every reader home."""
         for subscriber in self._subscribers:
-            _finish(subscriber)
+            subscriber.finish()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -95,11 +117,11 @@ class AuditLog:
     def publish(self, line: Line) -> None:
         """Pass the line on to everybody who listens; who does not keep up is sent home."""
         for subscriber in list(self._subscribers):
-            if subscriber.queue.full():
-                self._subscribers.discard(subscriber)
-                _finish(subscriber)
+            if len(subscriber.lines) < _QUEUE:
+                subscriber.give(line)
             else:
-                subscriber.queue.put_nowait(line)
+                self._subscribers.discard(subscriber)
+                subscriber.finish()
 
     async def stream(self, after: int | None) -> AsyncIterator[Line]:
         """Yield what came after that number and then what happens; None for only what happens."""
@@ -109,7 +131,7 @@ class AuditLog:
                 async for line in self._read_after(after):
                     seen = line.sequence
                     yield line
-            while (fresh := await subscriber.queue.get()) is not None:
+            while (fresh := await subscriber.next()) is not None:
                 if fresh.sequence > seen:
                     yield fresh
 
@@ -162,12 +184,6 @@ class AuditLog:
             if path.exists():
                 path.rename(base.with_name(f"{_NAME}.{number + 1}"))
         base.rename(base.with_name(f"{_NAME}.1"))
-
-
-def _finish(subscriber: _Subscriber) -> None:
-    if subscriber.queue.full():
-        subscriber.queue.get_nowait()
-    subscriber.queue.put_nowait(None)
 
 
 def _parse(raw: bytes) -> Line | None:

@@ -109,8 +109,12 @@ class AskRequest(_Incoming):
     lease: Id | None = None
 
     def digest(self) -> str:
-        """What tells a repeated request from another one under the same id."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """What tells a repeated request from another one under the same id.
+
+        Who asks again, and how long they wait this time, makes no other question of it.
+        """
+        asked = self.model_dump_json(exclude={"lease", "session_id", "wait_seconds"})
+        return hashlib.sha256(asked.encode()).hexdigest()
 
 
 class CancelRequest(_Incoming):

@@ -1,0 +1,237 @@
+"""Published fakes: what a channel's, launcher's or store's author tests against.
+
+They keep the same contracts as the real ones (tests/contract/ holds both to them), in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.errors import ChannelUnavailable, DeliveryFailed, DuplicateRequest
+from pynchy.model import (
+    Card,
+    CardRef,
+    CardState,
+    Ending,
+    GroupName,
+    Option,
+    PendingQuestion,
+    Question,
+    RequestId,
+    SessionId,
+    ShortId,
+    State,
+)
+from pynchy.pending.base import HistoryQuery, Stored
+from pynchy.sessions.base import Resumption, RunnerEnd
+
+NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
+
+
+def make_pending(request_id: str = "q1", **changes: Any) -> PendingQuestion:  # noqa: ANN401 - any field
+    """Return an open yes-or-no question of the group `g1`, with the given fields changed."""
+    pending = PendingQuestion(
+        request_id=RequestId(request_id),
+        short_id=ShortId(f"s{request_id}"),
+        group=GroupName("g1"),
+        questions=(Question("Deploy?", options=(Option("Yes"), Option("No"))),),
+        timestamp=NOON,
+        wait_until=NOON + timedelta(minutes=30),
+        expires_at=NOON + timedelta(days=7),
+        digest="d",
+        state=State.OPEN,
+        cards=(CardRef("local", "", "m1", CardState.SHOWN),),
+    )
+    return replace(pending, **changes)
+
+
+class FakeClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, at: datetime = NOON) -> None:
+        self._at = at
+
+    def now(self) -> datetime:
+        """Return the moment that was set."""
+        return self._at
+
+    def move(self, by: timedelta) -> None:
+        """Let time pass."""
+        self._at += by
+
+
+class MemoryStore:
+    """A PendingStore and History that keep everything in memory, also over a 'restart'."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[GroupName, RequestId], PendingQuestion] = {}
+        self._endings: dict[tuple[GroupName, RequestId], Ending] = {}
+        self._closed: dict[tuple[GroupName, RequestId], PendingQuestion] = {}
+
+    async def load(self) -> list[Stored]:
+        """See PendingStore."""
+        return [Stored(p, self._endings.get(key)) for key, p in self._open.items()]
+
+    async def record(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        if pending.key in self._open or pending.key in self._closed:
+            raise DuplicateRequest(pending.request_id)
+        self._open[pending.key] = pending
+
+    async def update(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        self._open[pending.key] = pending
+
+    async def end(self, pending: PendingQuestion, ending: Ending) -> Ending:
+        """See PendingStore."""
+        return self._endings.setdefault(pending.key, ending)
+
+    async def close(self, pending: PendingQuestion) -> None:
+        """See PendingStore."""
+        self._closed[pending.key] = pending
+        self._open.pop(pending.key, None)
+
+    async def find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
+        """See History."""
+        return self._closed.get((group, request_id))
+
+    async def search(self, target: str) -> list[PendingQuestion]:
+        """See History."""
+        newest = reversed(self._closed.values())
+        return [p for p in newest if target in {p.request_id, p.short_id}]
+
+    async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
+        """See History."""
+        found = [
+            p
+            for p in reversed(self._closed.values())
+            if query.group in {None, p.group}
+            and query.outcome in {None, p.ending and p.ending.outcome}
+        ]
+        return found[: query.limit]
+
+    async def prune(self, before: datetime, max_bytes: int) -> int:
+        """See History; sizes are not kept in memory."""
+        del max_bytes
+        old = [k for k, p in self._closed.items() if (p.delivered_at or p.timestamp) < before]
+        for key in old:
+            del self._closed[key], self._endings[key]
+        return len(old)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A card that a fake channel was asked to show or to settle."""
+
+    jid: str
+    request_id: RequestId
+    card: Card
+
+
+class FakeChannel(Channel):
+    """A channel that remembers its cards, and fails as often as it is told to."""
+
+    def __init__(self, name: str = "fake", *, checks_users: bool = True) -> None:
+        self.name = name
+        self.checks_users = checks_users
+        self.desk: ReplyDesk | None = None
+        self.shown: list[Sent] = []
+        self.settled: list[Sent] = []
+        self.show_failures = 0
+        self.settle_failures = 0
+
+    async def open(self, desk: ReplyDesk) -> None:
+        """See Channel."""
+        self.desk = desk
+
+    async def close(self) -> None:
+        """See Channel."""
+        self.desk = None
+
+    async def send_ask_user(
+        self,
+        jid: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> str:
+        """See Channel."""
+        del questions
+        if self.show_failures:
+            self.show_failures -= 1
+            raise ChannelUnavailable("told to fail")
+        self.shown.append(Sent(jid, request_id, card))
+        return f"{self.name}-{len(self.shown)}"
+
+    async def settle_card(
+        self,
+        jid: str,
+        message_id: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> None:
+        """See Channel."""
+        del message_id, questions
+        if self.settle_failures:
+            self.settle_failures -= 1
+            raise ChannelUnavailable("told to fail")
+        self.settled.append(Sent(jid, request_id, card))
+
+
+@dataclass(eq=False, slots=True)
+class FakeRunner:
+    """A runner that ends when it is told to."""
+
+    resumption: Resumption
+    end: asyncio.Future[RunnerEnd] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    async def ended(self) -> RunnerEnd:
+        """See Runner."""
+        return await asyncio.shield(self.end)
+
+    def finish(self, error: str | None = None) -> None:
+        """Let the runner end."""
+        self.end.set_result(RunnerEnd(error))
+
+
+class FakeLauncher:
+    """A launcher whose runners are objects; `refuse` makes every start fail."""
+
+    def __init__(self) -> None:
+        self.runners: list[FakeRunner] = []
+        self.refuse: str | None = None
+
+    async def adopt(self) -> None:
+        """See Launcher."""
+
+    async def start(self, resumption: Resumption) -> FakeRunner:
+        """See Launcher."""
+        if self.refuse:
+            raise DeliveryFailed(self.refuse)
+        runner = FakeRunner(resumption)
+        self.runners.append(runner)
+        return runner
+
+    async def find(self, resumption: Resumption) -> FakeRunner | None:
+        """See Launcher."""
+        return next((r for r in reversed(self.runners) if r.resumption == resumption), None)
+
+    def is_live(self, group: GroupName, session_id: SessionId) -> bool:
+        """See Launcher."""
+        return any(
+            not r.end.done()
+            and (r.resumption.group, r.resumption.session_id) == (group, session_id)
+            for r in self.runners
+        )
+
+    async def close(self) -> None:
+        """See Launcher."""

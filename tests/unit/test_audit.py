@@ -1,0 +1,135 @@
+"""The event log: in order, never losing its place, never holding anybody up."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pynchy.audit import AuditLog
+from pynchy.bridge.desk import asked_event
+from pynchy.events import Event, EventKind
+from pynchy.model import GroupName, RequestId
+from pynchy.testing import NOON, make_pending
+from pynchy.wire import event_json
+
+
+def event(number: int) -> Event:
+    return Event(EventKind.SHOWN, NOON, GroupName("g1"), RequestId(f"q{number}"))
+
+
+def open_log(path: Path, *, max_bytes: int = 10**6, max_files: int = 3) -> AuditLog:
+    log = AuditLog(path, max_bytes=max_bytes, max_files=max_files)
+    log.open()
+    return log
+
+
+async def read(log: AuditLog, after: int, count: int) -> list[int]:
+    seen: list[int] = []
+    async with asyncio.timeout(10):
+        async for line in log.stream(after):
+            seen.append(line.sequence)
+            if len(seen) == count:
+                break
+    return seen
+
+
+def test_the_log_goes_on_counting_after_a_restart(tmp_path: Path) -> None:
+    first = open_log(tmp_path)
+    for number in range(3):
+        first.append(event(number))
+    first.close()
+
+    second = open_log(tmp_path)
+    line = second.append(event(3))
+    second.close()
+
+    assert line.sequence == 4
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert [json.loads(text)["seq"] for text in lines] == [1, 2, 3, 4]
+
+
+def test_a_half_written_line_costs_itself_alone(tmp_path: Path) -> None:
+    first = open_log(tmp_path)
+    first.append(event(0))
+    first.close()
+    with (tmp_path / "events.jsonl").open("ab") as file:
+        file.write(b'{"seq": 2, "ty')
+
+    second = open_log(tmp_path)
+    assert second.append(event(1)).sequence == 2
+    second.close()
+
+    assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 3
+
+
+async def test_a_reader_gets_what_it_missed_and_then_what_happens(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for number in range(5):
+        log.publish(log.append(event(number)))
+    reading = asyncio.create_task(read(log, after=2, count=5))
+    await asyncio.sleep(0)
+
+    for number in range(5, 7):
+        log.publish(log.append(event(number)))
+
+    assert await reading == [3, 4, 5, 6, 7]
+    log.close()
+
+
+async def test_rotation_keeps_the_newest_and_readers_cross_it(tmp_path: Path) -> None:
+    log = open_log(tmp_path, max_bytes=400, max_files=3)
+    for number in range(12):
+        log.append(event(number))
+
+    files = sorted(path.name for path in tmp_path.iterdir())
+    oldest = json.loads((tmp_path / "events.jsonl.2").read_text().splitlines()[0])["seq"]
+    seen = await read(log, after=0, count=12 - oldest + 1)
+
+    assert files == ["events.jsonl", "events.jsonl.1", "events.jsonl.2"]
+    assert seen == list(range(oldest, 13))
+    log.close()
+
+
+async def test_a_reader_that_does_not_keep_up_is_sent_home(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    stream = log.stream(None)
+    first = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+
+    for number in range(1_500):
+        log.publish(log.append(event(number)))
+    got = [await first] + [line async for line in stream]
+
+    assert [line.sequence for line in got] == list(range(1, len(got) + 1))
+    assert len(got) <= 1_001
+    log.close()
+
+
+def test_a_disk_that_cannot_be_written_is_reported_and_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    with monkeypatch.context() as patched:
+
+        def full(*_args: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        patched.setattr("os.write", full)
+        log.append(event(0))
+        problem = log.problem
+
+    log.append(event(1))
+    assert problem == "the event log cannot be written: No space left on device"
+    assert log.problem is None
+    log.close()
+
+
+def test_the_asked_event_tells_id_question_suggestions_group_agent_and_elapsed() -> None:
+    body = json.loads(event_json(7, asked_event(make_pending(agent="claude"), NOON)))
+
+    assert body["type"] == "asked"
+    assert body["id"] == "q1"
+    assert body["question"] == "Deploy?"
+    assert body["suggestions"] == ["Yes", "No"]
+    assert (body["group"], body["agent"], body["elapsed_seconds"]) == ("g1", "claude", 0.0)

@@ -1,0 +1,111 @@
+"""Is anybody there? By the lock on this machine, by the file's times elsewhere."""
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from pynchy import wire
+from pynchy.ipc.leases import Leases, read_boot_id
+from pynchy.ipc.mailbox import Mailbox
+from pynchy.model import GroupName
+
+
+class Steady:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Mailbox:
+    mailbox = Mailbox(tmp_path, GroupName("g1"))
+    mailbox.prepare(wire.host_json(60))
+    return mailbox
+
+
+@pytest.fixture
+def steady() -> Steady:
+    return Steady()
+
+
+@pytest.fixture
+def leases(steady: Steady) -> Leases:
+    return Leases(30.0, steady)
+
+
+def write_lease(mailbox: Mailbox, boot_id: str = "elsewhere") -> Path:
+    path = mailbox.path / "tasks/l1.lease"
+    path.write_text(f'{{"v": 1, "boot_id": "{boot_id}", "session_id": ""}}')
+    return path
+
+
+def test_a_lease_lives_while_its_times_move(
+    mailbox: Mailbox, leases: Leases, steady: Steady
+) -> None:
+    path = write_lease(mailbox)
+    seen = []
+    for at in (0, 29, 40, 60, 75):
+        steady.now = at
+        if at == 29:
+            os.utime(path, ns=(1, 1))
+        seen.append(leases.is_live(mailbox, "l1"))
+
+    assert seen == [True, True, True, False, False]
+
+
+def test_a_time_in_the_future_does_not_keep_a_lease_alive(
+    mailbox: Mailbox, leases: Leases, steady: Steady
+) -> None:
+    path = write_lease(mailbox)
+    os.utime(path, (2**33, 2**33))
+
+    assert leases.is_live(mailbox, "l1")
+    steady.now = 31
+    assert not leases.is_live(mailbox, "l1")
+
+
+def test_a_missing_lease_is_dead(mailbox: Mailbox, leases: Leases) -> None:
+    assert not leases.is_live(mailbox, "l1")
+
+
+@pytest.mark.parametrize("kind", ["symlink", "fifo", "folder"])
+def test_what_is_no_file_is_dead(mailbox: Mailbox, leases: Leases, kind: str) -> None:
+    path = mailbox.path / "tasks/l1.lease"
+    match kind:
+        case "symlink":
+            path.symlink_to("/etc/passwd")
+        case "fifo":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+
+    assert not leases.is_live(mailbox, "l1")
+
+
+def test_on_this_machine_a_free_lock_means_dead_at_once(mailbox: Mailbox, leases: Leases) -> None:
+    path = write_lease(mailbox, read_boot_id())
+
+    with path.open() as owner:
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        held = leases.is_live(mailbox, "l1")
+    released = leases.is_live(mailbox, "l1")
+
+    assert (held, released) == (True, False)
+
+
+def test_a_lock_from_another_kernel_says_nothing(mailbox: Mailbox, leases: Leases) -> None:
+    write_lease(mailbox, "another-kernel")
+
+    assert leases.is_live(mailbox, "l1")
+
+
+def test_tidying_removes_dead_leases_alone(mailbox: Mailbox, leases: Leases) -> None:
+    write_lease(mailbox, read_boot_id())
+    (mailbox.path / "tasks/l2.lease").write_text("not json: the times decide")
+
+    leases.tidy(mailbox)
+
+    assert [path.name for path in (mailbox.path / "tasks").iterdir()] == ["l2.lease"]

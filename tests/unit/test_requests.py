@@ -1,0 +1,126 @@
+"""Requests from agents: what is taken, what is refused, and with which words."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pynchy import wire
+from pynchy.errors import MalformedRequest
+from pynchy.model import Option
+
+ASK: dict[str, Any] = {
+    "v": 1,
+    "type": "ask_user:ask",
+    "request_id": "q1",
+    "questions": [{"question": "Deploy?", "options": ["Yes", {"label": "No", "preview": "x"}]}],
+}
+
+
+def read(body: object, name: str = "name") -> wire.Request:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return wire.read_request(wire.read_envelope(data, name))
+
+
+def test_options_may_be_plain_strings_and_unknown_fields_are_ignored() -> None:
+    request = read({**ASK, "colour": "blue"})
+
+    assert isinstance(request, wire.AskRequest)
+    question = request.questions[0].to_model()
+    assert question.options == (Option("Yes"), Option("No", preview="x"))
+    assert not question.multi_select
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"v": 2}, "v: this host speaks version 1, not 2"),
+        ({"v": True}, "v: this host speaks version 1"),
+        ({"v": None}, "v: this host speaks version 1"),
+        ({"type": "ask_user:sing"}, "is none of ask_user:ask"),
+        ({"questions": []}, "questions: List should have at least 1 item"),
+        ({"questions": [{"question": "x"}] * 5}, "at most 4 items"),
+        ({"questions": "Deploy?"}, "questions: Input should be a valid list"),
+        ({"questions": [{"question": " "}]}, "questions.0.question"),
+        ({"questions": [{"question": 7}]}, "questions.0.question"),
+        ({"questions": [{"question": "x", "options": ["a", "A"]}]}, "labels must differ"),
+        ({"questions": [{"question": "x", "options": [""]}]}, "options.0.label"),
+        ({"questions": [{"question": "x", "options": ["a"] * 101}]}, "at most 100 items"),
+        ({"questions": [{"question": "x", "default": ["a", "b"]}]}, "needs multiSelect"),
+        ({"urgency": "huge"}, "urgency"),
+        ({"wait_seconds": -1}, "wait_seconds"),
+        ({"wait_seconds": "60"}, "wait_seconds"),
+        ({"lease": "../x"}, "lease"),
+    ],
+)
+def test_a_malformed_request_is_refused_with_the_field_and_its_id(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(MalformedRequest, match=words) as refused:
+        read({**ASK, **change})
+
+    assert refused.value.request_id == "q1"
+
+
+@pytest.mark.parametrize(
+    ("data", "request_id"),
+    [
+        (b"{", "name"),
+        (b"[]", "name"),
+        (b"\xff", "name"),
+        (b"[" * 100_000, "name"),
+        (b'{"a":' * 30 + b"1" + b"}" * 30, "name"),
+        (b'{"v": 1}', "name"),
+        (b'{"type": "ask_user:ask", "request_id": "../up"}', None),
+        (b'{"type": "ask_user:ask", "request_id": 7}', None),
+        (b'{"type": 7, "request_id": "q7"}', "q7"),
+        (b'{"type":"ask_user:ask","v":1,"request_id":"q7","questions":[{"question":"\\ud800"}]}',
+         "name"),
+    ],
+)  # fmt: skip
+def test_rubbish_names_the_id_to_answer_to_where_there_is_one(
+    data: bytes, request_id: str | None
+) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        read(data)
+
+    assert refused.value.request_id == request_id
+
+
+def test_a_name_that_is_no_id_is_nobody_to_answer_to() -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        read(b"{", "../../etc/passwd")
+
+    assert refused.value.request_id is None
+
+
+def test_the_same_request_has_the_same_digest_whatever_its_order() -> None:
+    again = dict(reversed(ASK.items()))
+    other = {**ASK, "title": "another"}
+
+    digests = [wire.AskRequest.model_validate(body).digest() for body in (ASK, again, other)]
+
+    assert digests[0] == digests[1]
+    assert digests[0] != digests[2]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_no_bytes_do_anything_but_be_refused(data: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        read(data)
+
+
+@given(st.dictionaries(st.sampled_from([*ASK, "title", "lease", "wait_seconds"]), JSON))
+def test_no_fields_do_anything_but_be_taken_or_refused(change: dict[str, Any]) -> None:
+    try:
+        read({**ASK, **change})
+    except MalformedRequest as refused:
+        assert refused.reason
