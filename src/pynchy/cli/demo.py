@@ -1,0 +1,90 @@
+"""`pynchy demo`: see it work, in a temporary folder that is gone afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from pynchy.cli.exits import EXIT_INTERRUPTED
+from pynchy.datafolder import DataFolder
+from pynchy.demo.person import Person, ScriptedPerson, TypingPerson
+from pynchy.demo.stage import Stage
+from pynchy.demo.story import tell
+from pynchy.demo.voices import Screen, Voices
+
+
+@click.command("demo", short_help="See it work.")
+@click.option("--auto", is_flag=True, help="Play the person too.")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="An empty folder to use, and to keep.  [default: a temporary one]",
+)
+def demo_command(*, auto: bool, data_dir: Path | None) -> None:
+    r"""Watch an agent ask, answer it, and see the answer arrive, also when the agent has died.
+
+    Everything is real: the host, the MCP server, the agent's processes, the kill. Only the model
+    is a script. It needs no settings and touches no other host. Exit code 0 means that every
+    answer arrived.
+
+    \b
+    Example:
+      pynchy demo
+      pynchy demo --auto
+    """
+    if data_dir is not None and data_dir.exists() and any(data_dir.iterdir()):
+        raise click.BadParameter("the folder is not empty", param_hint="--data-dir")
+    voices = Voices(Screen(highlight=False))
+    voices.headline("pynchy demo: an agent asks, you answer, and the answer arrives.")
+    if not auto and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        voices.narrate("There is no terminal to type at, so your part is played (--auto).")
+        auto = True
+    voices.narrate("")
+    with tempfile.TemporaryDirectory(prefix="pynchy-demo-") as scratch:
+        data = DataFolder(data_dir or Path(scratch, "data"))
+        person = ScriptedPerson(voices) if auto else TypingPerson(voices)
+        stopped = asyncio.run(_run(Stage(data, Path(scratch)), person, voices))
+    if stopped:
+        voices.narrate("", "Stopped. Nothing of the demo is left running.")
+        sys.exit(EXIT_INTERRUPTED)
+    _say_what_next(voices, data_dir)
+
+
+async def _run(stage: Stage, person: Person, voices: Voices) -> bool:
+    """Tell the story. Return True if it was stopped by a signal."""
+    telling = asyncio.create_task(tell(stage, person, voices))
+    loop = asyncio.get_running_loop()
+    signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+    def stop() -> None:
+        # Once: a second Ctrl-C must not cut the clean-up short.
+        for number in signals:
+            loop.add_signal_handler(number, lambda: None)
+        telling.cancel()
+
+    for number in signals:
+        loop.add_signal_handler(number, stop)
+    await asyncio.wait([telling])
+    if telling.cancelled():
+        return True
+    telling.result()
+    return False
+
+
+def _say_what_next(voices: Voices, data_dir: Path | None) -> None:
+    voices.headline("Every answer arrived: in the waiting call, and in the resumed session.")
+    voices.narrate(
+        "",
+        "What to do next:",
+        "  pynchy serve                     run the host",
+        '  pynchy ask "Deploy?" -o Yes -o No   ask something yourself',
+        "and give an agent these MCP settings:",
+        '  {"command": "pynchy", "args": ["mcp", "--group", "my-agent"]}',
+    )
+    if data_dir is not None:
+        voices.narrate("", f"What the demo wrote is in {data_dir.absolute()}")

@@ -1,0 +1,157 @@
+"""Who answers: somebody at the keyboard, or the script.
+
+Both answer with the real `pynchy answer`, as anybody could from another terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pynchy.cli.exits import EXIT_OVER
+from pynchy.demo.agent import PYNCHY
+from pynchy.demo.errors import DemoFailed
+from pynchy.demo.script import Scene
+from pynchy.demo.voices import Voices
+
+_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A question that waits for the person."""
+
+    scene: Scene
+    short_id: str
+    data_dir: Path
+
+    def command(self, values: tuple[str, ...]) -> str:
+        """Return what answers it from another terminal, ready to be pasted."""
+        return shlex.join(
+            [_program(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
+        )
+
+
+class Person(Protocol):
+    """Whoever answers."""
+
+    async def reply(self, shown: Shown) -> tuple[str, ...]:
+        """Return what is to be answered. Cancelled when somebody else has answered."""
+
+    def refused(self, why: str) -> None:
+        """Hear that it was not taken. Raise DemoFailed where there is no second try."""
+
+
+class ScriptedPerson:
+    """Answers as the script says."""
+
+    def __init__(self, voices: Voices) -> None:
+        self._voices = voices
+
+    async def reply(self, shown: Shown) -> tuple[str, ...]:
+        """See Person."""
+        self._voices.you(f"$ {shown.command(shown.scene.answer)}")
+        return shown.scene.answer
+
+    def refused(self, why: str) -> None:
+        """See Person."""
+        raise DemoFailed(f"the answer was not taken: {why}")
+
+
+class TypingPerson:
+    """Answers at the keyboard, as often as it takes."""
+
+    def __init__(self, voices: Voices) -> None:
+        self._voices = voices
+
+    async def reply(self, shown: Shown) -> tuple[str, ...]:
+        """See Person."""
+        self._voices.pynchy(
+            f"Type {shown.scene.hint}. Or, in another terminal:\n"
+            f"  {shown.command(shown.scene.answer)}"
+        )
+        with _typed_lines() as lines:
+            line = ""
+            while not line:
+                self._voices.prompt()
+                line = await self._next(lines)
+        return _values(shown.scene, line)
+
+    def refused(self, why: str) -> None:
+        """See Person."""
+        self._voices.pynchy(why)
+
+    async def _next(self, lines: asyncio.Queue[str | None]) -> str:
+        try:
+            line = await lines.get()
+        except asyncio.CancelledError:
+            self._voices.new_line()
+            raise
+        if line is None:
+            self._voices.new_line()
+            raise DemoFailed("the demo was left before its end")
+        return line.strip()
+
+
+async def submit(shown: Shown, values: tuple[str, ...]) -> str | None:
+    """Run `pynchy answer`. Return why it was refused; None if the question has an answer now."""
+    process = await asyncio.create_subprocess_exec(
+        *PYNCHY,
+        *("answer", "--data-dir", str(shown.data_dir), "--", shown.short_id, *values),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    if process.returncode in {0, EXIT_OVER}:
+        return None
+    return output.decode(errors="replace").strip() or f"exit code {process.returncode}"
+
+
+@contextmanager
+def _typed_lines() -> Iterator[asyncio.Queue[str | None]]:
+    """Yield what is typed, line by line; None when the input has ended."""
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    keyboard = sys.stdin.fileno()
+
+    def read() -> None:
+        # A terminal hands over whole lines.
+        data = os.read(keyboard, _CHUNK_BYTES)
+        for line in data.decode(errors="replace").splitlines():
+            lines.put_nowait(line)
+        if not data:
+            lines.put_nowait(None)
+
+    loop.add_reader(keyboard, read)
+    try:
+        yield lines
+    finally:
+        loop.remove_reader(keyboard)
+
+
+def _values(scene: Scene, line: str) -> tuple[str, ...]:
+    """Split what was typed where several options may be meant."""
+    if not scene.question.get("multiSelect"):
+        return (line,)
+    if re.fullmatch(r"[\d\s,;]+", line):
+        return tuple(re.findall(r"\d+", line))
+    return tuple(part.strip() for part in re.split(r"[,;]", line))
+
+
+def _program() -> str:
+    """Return how this pynchy is called from any terminal."""
+    own = Path(sys.executable).with_name("pynchy")
+    found = shutil.which("pynchy")
+    if found and (not own.exists() or Path(found).samefile(own)):
+        return "pynchy"
+    return str(own)

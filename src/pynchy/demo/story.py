@@ -1,0 +1,152 @@
+"""The plot. Every step is checked against what really happened; one that fails ends the demo.
+
+live   the agent asks and waits, a person answers, the waiting call returns the answer
+late   the agent asks and is killed, a person answers, the host resumes it with the answer
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pynchy.demo.errors import DemoFailed
+from pynchy.demo.person import Person, Shown, submit
+from pynchy.demo.script import LATE, LIVE_SCENES, Act, Scene, Utterance
+from pynchy.demo.stage import Stage
+from pynchy.demo.voices import Voices
+from pynchy.demo.watch import ENDED, Ended, HostEvent, HostWatch
+from pynchy.events import EventKind
+from pynchy.model import DeliveryPath
+
+STEP_SECONDS = 15.0
+
+
+async def tell(stage: Stage, person: Person, voices: Voices) -> None:
+    """Tell the whole story. Raise DemoFailed at the first step that goes wrong."""
+    async with stage:
+        await stage.start_host()
+        voices.pynchy(f"The host is ready. Its data is in {stage.data.path}")
+        async with HostWatch.of(stage.data) as watch:
+            story = _Story(stage, person, voices, watch)
+            await stage.start_agent()
+            for number, scene in enumerate(LIVE_SCENES, start=1):
+                await story.live(number, scene)
+            await story.late(len(LIVE_SCENES) + 1, LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    stage: Stage
+    person: Person
+    voices: Voices
+    watch: HostWatch
+
+    async def live(self, number: int, scene: Scene) -> None:
+        """Answer while the call waits."""
+        self.voices.headline(f"{number}. {scene.title}")
+        shown = await self._asked(scene)
+        ended = await self._answered(scene, shown)
+        await self._delivered(DeliveryPath.LIVE)
+        heard = await self._agent_until(Act.HEARS)
+        self.voices.pynchy("The call was still waiting: it returns the answer.")
+        self.voices.agent(heard.text)
+        _check("the agent's call", [heard], ended)
+
+    async def late(self, number: int, scene: Scene) -> None:
+        """Answer when the agent is dead."""
+        self.voices.headline(f"{number}. {scene.title}")
+        shown = await self._asked(scene)
+        async with _step("the agent and its MCP server to die"):
+            await self.stage.kill_agent()
+        self.voices.narrate("", "The agent and its MCP server are killed (SIGKILL).", "")
+        self.voices.pynchy("The question is still open. Nobody waits for it; answer all the same.")
+        ended = await self._answered(scene, shown)
+        async with _step("the host to resume the agent"):
+            await self.watch.until(EventKind.RESUMING)
+        self.voices.pynchy("The agent is gone, so its session is resumed with the answer.")
+        await self._delivered(DeliveryPath.LATE)
+        printed = self.stage.resumed(shown.request_id)
+        for utterance in printed:
+            self.voices.agent(utterance.text)
+        _check("the resumed agent", printed, ended)
+
+    async def _asked(self, scene: Scene) -> HostEvent:
+        """Return the question once it is shown, having printed the card."""
+        asked = await self._agent_until(Act.ASKS)
+        self.voices.agent(f"ask_user: {asked.text}")
+        async with _step("the host to show the question"):
+            shown = await self.watch.until(EventKind.SHOWN)
+        card = [f"#{shown.short_id} {asked.text}", *_options(scene.question)]
+        self.voices.pynchy("\n".join(card))
+        return shown
+
+    async def _answered(self, scene: Scene, event: HostEvent) -> Ended:
+        """Return how the question ended, here or from another terminal."""
+        shown = Shown(scene, event.short_id, self.stage.data.path)
+        ending = asyncio.create_task(self.watch.until(*ENDED))
+        try:
+            while not ending.done() and (values := await self._reply(shown, ending)):
+                refusal = await submit(shown, values)
+                if refusal is None:
+                    break
+                self.person.refused(refusal)
+            async with _step("the host to accept the answer"):
+                over = await ending
+        finally:
+            ending.cancel()
+            await asyncio.wait([ending])
+        self.voices.pynchy(f"{over.kind.capitalize()} by {over.by}; that is on disk now.")
+        return await self.watch.ending(event.request_id)
+
+    async def _reply(self, shown: Shown, ending: asyncio.Task[HostEvent]) -> tuple[str, ...] | None:
+        """Return what the person here says; None if the question is over before."""
+        replying = asyncio.create_task(self.person.reply(shown))
+        try:
+            await asyncio.wait({replying, ending}, return_when=asyncio.FIRST_COMPLETED)
+            return replying.result() if replying.done() else None
+        finally:
+            replying.cancel()
+            await asyncio.wait([replying])
+
+    async def _delivered(self, path: DeliveryPath) -> None:
+        async with _step("the agent to have the answer"):
+            delivered = await self.watch.until(EventKind.DELIVERED)
+        if delivered.detail != path:
+            raise DemoFailed(f"the answer should have gone {path} and went {delivered.detail}")
+
+    async def _agent_until(self, act: Act) -> Utterance:
+        async with _step("the agent"):
+            while (utterance := await self.stage.utterance()).act is not act:
+                self.voices.agent(utterance.text)
+        return utterance
+
+
+@asynccontextmanager
+async def _step(what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(STEP_SECONDS):
+            yield
+    except TimeoutError as exc:
+        raise DemoFailed(f"waited {STEP_SECONDS:g} s in vain for {what}") from exc
+
+
+def _options(question: Mapping[str, object]) -> list[str]:
+    options = question.get("options", [])
+    if not isinstance(options, list):
+        return []
+    labels = [option if isinstance(option, str) else _described(option) for option in options]
+    return [f"  {number}. {label}" for number, label in enumerate(labels, start=1)]
+
+
+def _described(option: Mapping[str, str]) -> str:
+    return f"{option['label']}: {option['description']}"
+
+
+def _check(who: str, utterances: list[Utterance], ended: Ended) -> None:
+    """Raise DemoFailed unless what was heard is what the host has on record."""
+    heard = "\n".join(u.text for u in utterances if u.act is Act.HEARS)
+    missing = [word for word in (ended.outcome.capitalize(), *ended.words) if word not in heard]
+    if missing:
+        raise DemoFailed(f"{who} should have heard {missing[0]!r} and heard {heard!r}")

@@ -1,0 +1,107 @@
+"""What the host tells of a question: its events as they happen, and how it ended.
+
+The events are read in a thread and cross to the loop in one place. Trouble is never passed over:
+waiting for an event raises DemoFailed when a bad one comes instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pynchy.cli.client import EventStream, HostClient
+from pynchy.datafolder import DataFolder
+from pynchy.demo.errors import DemoFailed
+from pynchy.events import EventKind
+
+ENDED = (EventKind.ANSWERED, EventKind.DECLINED)
+_TROUBLE = frozenset(
+    {
+        EventKind.REJECTED,
+        EventKind.SHOW_FAILED,
+        EventKind.UNDELIVERABLE,
+        EventKind.RESUME_FAILED,
+        EventKind.UNDELIVERED,
+        EventKind.EXPIRED,
+        EventKind.WITHDRAWN,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvent:
+    """One thing that happened, as far as the story needs it."""
+
+    kind: EventKind
+    request_id: str
+    short_id: str
+    by: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the host says that a question ended: its outcome, and what was chosen and written."""
+
+    outcome: str
+    words: tuple[str, ...]
+
+
+class HostWatch:
+    """The host's events, in order, none left out."""
+
+    def __init__(self, client: HostClient) -> None:
+        self._client = client
+        self._events: asyncio.Queue[HostEvent | None] = asyncio.Queue()
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, data: DataFolder) -> AsyncIterator[HostWatch]:
+        """Watch the folder's host for as long as the context lasts."""
+        client = HostClient.of(data)
+        watch = cls(client)
+        stream = await asyncio.to_thread(client.events, 0)
+        reading = asyncio.create_task(
+            asyncio.to_thread(watch.read, stream, asyncio.get_running_loop())
+        )
+        try:
+            yield watch
+        finally:
+            stream.close()
+            # Whatever reading a closed stream raises is of no interest.
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def until(self, *kinds: EventKind) -> HostEvent:
+        """Return the next event of these kinds. Raise DemoFailed if trouble comes first."""
+        while (event := await self._events.get()) is not None:
+            if event.kind in kinds:
+                return event
+            if event.kind in _TROUBLE:
+                raise DemoFailed(f"the host says {event.kind} of {event.short_id}: {event.detail}")
+        raise DemoFailed("the host has stopped telling what happens")
+
+    async def ending(self, request_id: str) -> Ended:
+        """Return how the question ended, as the host has it on record."""
+        ending = (await asyncio.to_thread(self._client.question, request_id))["ending"]
+        words = [[*answer["selected"], answer["text"]] for answer in ending["answers"]]
+        return Ended(ending["outcome"], tuple(word for some in words for word in some if word))
+
+    def read(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
+        """Run in a thread: hand every event to the loop, and None when the stream has ended."""
+        try:
+            for message in stream:
+                loop.call_soon_threadsafe(self._events.put_nowait, _event(message.data))
+        finally:
+            loop.call_soon_threadsafe(self._events.put_nowait, None)
+
+
+def _event(fields: dict[str, object]) -> HostEvent:
+    return HostEvent(
+        EventKind(str(fields["type"])),
+        str(fields.get("id") or ""),
+        str(fields.get("short_id", "")),
+        str(fields.get("by", "")),
+        str(fields.get("detail", "")),
+    )
