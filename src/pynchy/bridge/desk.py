@@ -116,10 +116,12 @@ class Desk:
         """Move a finished question into history."""
         async with self._lock(key):
             pending = advance(self.get(key), Closed())
+            event = self._event(pending, Closed())
+            line = self._audit.append(event) if event is not None else None
             await self._store.close(pending)
             self.index.remove(key)
-            if (event := self._event(pending, Closed())) is not None:
-                self.tell(event)
+            if line is not None:
+                self._audit.publish(line)
         self.wake(key)
         self._locks.pop(key, None)
         self._versions.pop(key, None)
