@@ -1,6 +1,7 @@
 """Fixtures that start real processes and leave none behind."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,12 @@ async def start_host(tmp_path: Path) -> AsyncIterator[StartHost]:
 async def host(start_host: StartHost) -> Host:
     """A host without any settings."""
     return await start_host()
+
+
+@pytest.fixture(scope="module")
+def shared_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """A host for all tests of a file that neither kill it nor count what it lists."""
+    host = Host(tmp_path_factory.mktemp("shared") / "data")
+    asyncio.run(host.start())
+    yield host
+    host.kill()

@@ -118,8 +118,8 @@ class Person:
         """Wait until the question is in one of the states, and return it."""
 
         def look() -> Json | None:
-            found = self.question(target)
-            return found if found["state"] in states else None
+            reply = self.http("GET", f"/api/questions/{target}")
+            return reply.body if reply.status == 200 and reply.body["state"] in states else None
 
         found: Json = await until(look, f"{target} to be {' or '.join(states)}")
         return found
