@@ -1,4 +1,4 @@
-"""`pynchy demo` as people run it: alone, at a terminal, interrupted, and with things going wrong."""
+"""`pynchy demo` as people run it: alone, at a terminal, interrupted, and with broken parts."""
 
 import asyncio
 import io
@@ -78,16 +78,19 @@ class Terminal:
         )
         os.close(inner)
         self.output = ""
+        self._seen = 0
 
     def read_until(self, text: str) -> str:
-        """Return what was printed from now on until `text` came."""
+        """Return what was printed since the last call until `text` came."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        fresh = ""
-        while text not in fresh:
+        while (end := self.output.find(text, self._seen)) < 0:
             left = deadline - time.monotonic()
             assert left > 0, f"waited in vain for {text!r} after: {self.output}"
             ready, _, _ = select.select([self._handle], [], [], left)
-            fresh += self._read() if ready else ""
+            if ready:
+                self._read()
+        fresh = self.output[self._seen : end]
+        self._seen = end + len(text)
         return fresh
 
     def type(self, text: str) -> None:
@@ -104,9 +107,8 @@ class Terminal:
             data = os.read(self._handle, 4096).decode(errors="replace")
         except OSError:  # the other side has ended
             return ""
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", data)
-        self.output += plain
-        return plain
+        self.output += re.sub(r"\x1b\[[0-9;]*m", "", data)
+        return data
 
 
 @pytest.fixture

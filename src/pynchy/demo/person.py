@@ -72,13 +72,12 @@ class TypingPerson:
 
     def __init__(self, voices: Voices) -> None:
         self._voices = voices
+        self._told: Shown | None = None
 
     async def reply(self, shown: Shown) -> tuple[str, ...]:
         """See Person."""
-        self._voices.pynchy(
-            f"Type {shown.scene.hint}. Or, in another terminal:\n"
-            f"  {shown.command(shown.scene.answer)}"
-        )
+        if shown != self._told:
+            self._tell_how(shown)
         with _typed_lines() as lines:
             line = ""
             while not line:
@@ -89,6 +88,13 @@ class TypingPerson:
     def refused(self, why: str) -> None:
         """See Person."""
         self._voices.pynchy(why)
+
+    def _tell_how(self, shown: Shown) -> None:
+        self._told = shown
+        self._voices.pynchy(
+            f"Type {shown.scene.hint}. Or, in another terminal:\n"
+            f"  {shown.command(shown.scene.answer)}"
+        )
 
     async def _next(self, lines: asyncio.Queue[str | None]) -> str:
         try:
@@ -114,7 +120,8 @@ async def submit(shown: Shown, values: tuple[str, ...]) -> str | None:
     output, _ = await process.communicate()
     if process.returncode in {0, EXIT_OVER}:
         return None
-    return output.decode(errors="replace").strip() or f"exit code {process.returncode}"
+    why = output.decode(errors="replace").removeprefix("pynchy: ").strip()
+    return why or f"exit code {process.returncode}"
 
 
 @contextmanager

@@ -69,9 +69,8 @@ class HostWatch:
         try:
             yield watch
         finally:
-            stream.close()
-            # Whatever reading a closed stream raises is of no interest.
-            await asyncio.gather(reading, return_exceptions=True)
+            stream.stop()
+            await asyncio.wait([reading])
 
     async def until(self, *kinds: EventKind) -> HostEvent:
         """Return the next event of these kinds. Raise DemoFailed if trouble comes first."""
@@ -94,6 +93,7 @@ class HostWatch:
             for message in stream:
                 loop.call_soon_threadsafe(self._events.put_nowait, _event(message.data))
         finally:
+            stream.close()
             loop.call_soon_threadsafe(self._events.put_nowait, None)
 
 
