@@ -6,22 +6,40 @@ another one down.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pynchy.errors import AlreadyOver, NoHost, PynchyError
+from pynchy.errors import PynchyError
 
-EXIT_OVER = 4
-EXIT_NO_HOST = 5
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # name: (module, what it does in one line)
 COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
+    "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
+    "pending": ("pending", "List what waits for a person."),
+    "show": ("show", "Show one question whole."),
+    "answer": ("answer", "Answer a question."),
+    "decline": ("decline", "End a question without an answer."),
+    "retry": ("retry", "Deliver an answer again that did not arrive."),
+    "history": ("history", "List what is over, and how it ended."),
+    "events": ("events", "List what happened, or follow it."),
+    "sweep": ("sweep", "End what is stale."),
+    "init": ("init", "Write a settings file to begin with."),
+    "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
+
+
+def _with_examples(command: click.Command) -> click.Command:
+    """Return the command, the backslashes of its raw docstring turned into what click wants."""
+    command.help = (command.help or "").replace(r"\b", "\b")
+    return command
 
 
 class LazyGroup(click.Group):
@@ -38,14 +56,35 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"pynchy.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
+        return _with_examples(getattr(module, f"{cmd_name}_command"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
+        """Run the command; what pynchy itself refuses is said on stderr, with an exit code."""
+        try:
+            return super().invoke(ctx)
+        except PynchyError as exc:
+            from pynchy.cli.exits import exit_code  # noqa: PLC0415 - only for a failure
+            from pynchy.cli.text import clean  # noqa: PLC0415 - the same
+
+            click.echo(f"pynchy: {clean(str(exc))}", err=True)
+            ctx.exit(exit_code(exc))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the commands without importing them."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -65,8 +104,7 @@ class LazyGroup(click.Group):
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The host's data folder.")
 @click.option("--config", type=click.Path(path_type=Path), help="The settings file.")
 @click.version_option(None, "--version", package_name="pynchy")
-@click.pass_context
-def cli(ctx: click.Context, data_dir: Path | None, config: Path | None) -> None:
+def cli(data_dir: Path | None, config: Path | None) -> None:
     r"""Carry a question from an unattended agent to the person who can answer it.
 
     \b
@@ -76,23 +114,12 @@ def cli(ctx: click.Context, data_dir: Path | None, config: Path | None) -> None:
       pynchy ask "Deploy?" -o Yes -o No  ask something, as an agent would
       pynchy pending                     see what waits for you
     """
-    ctx.obj = {"data_dir": data_dir, "config": config}
+    del data_dir, config  # Each command takes them from here by itself.
+
+
+_with_examples(cli)
 
 
 def main() -> None:
-    """Run the command line; errors say what to do next."""
-    try:
-        cli(prog_name="pynchy")
-    except PynchyError as exc:
-        click.echo(f"pynchy: {exc}", err=True)
-        sys.exit(_exit_code(exc))
-
-
-def _exit_code(exc: PynchyError) -> int:
-    match exc:
-        case AlreadyOver():
-            return EXIT_OVER
-        case NoHost():
-            return EXIT_NO_HOST
-        case _:
-            return 1
+    """Run the command line."""
+    cli(prog_name="pynchy")

@@ -6,16 +6,13 @@ Started by the agent program, and in its way until it answers: nothing heavy is 
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 import click
 
+from pynchy.cli.mailbox import make_mailbox
 from pynchy.cli.options import data_dir_option
 from pynchy.datafolder import DataFolder
-from pynchy.folder import Folder
-
-_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 
 @click.command("mcp", short_help="Run the MCP server that an agent asks through.")
@@ -31,16 +28,12 @@ def mcp_command(group: str, data: DataFolder) -> None:
     Example, as an agent's MCP settings:
       {"command": "pynchy", "args": ["mcp", "--group", "web-team"]}
     """
-    if not _GROUP.match(group):
-        raise click.BadParameter("letters, digits, - _ and . only", param_hint="--group")
-    data.make()
-    for name in ("tasks", "responses", "input"):
-        Folder(data.ipc, group, name).make()
+    ipc_dir = make_mailbox(data, group)
     from agent_runner.agent_tools import main  # noqa: PLC0415 - after the arguments are known good
 
     sys.exit(
         main(
-            data.ipc / group,
+            ipc_dir,
             session_id=os.environ.get("PYNCHY_SESSION_ID", ""),
             agent=os.environ.get("PYNCHY_AGENT", ""),
             task=os.environ.get("PYNCHY_TASK", ""),

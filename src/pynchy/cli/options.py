@@ -43,14 +43,24 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
-def _data_folder(ctx: click.Context, _param: click.Parameter, value: Path | None) -> DataFolder:
-    return DataFolder(paths.data_dir(value or _shared(ctx, "data_dir"), os.environ))
+def data_folder_of(ctx: click.Context) -> DataFolder:
+    """Return the data folder of a command whose options are not all read yet."""
+    given = ctx.params.get("data")
+    return given if isinstance(given, DataFolder) else _data_folder(ctx, None, given)
+
+
+def _data_folder(
+    ctx: click.Context, _param: click.Parameter | None, value: Path | None
+) -> DataFolder:
+    return DataFolder(paths.data_dir(value or shared_path(ctx, "data_dir"), os.environ))
 
 
 def _settings_path(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
-    return paths.find_settings(value or _shared(ctx, "config"), os.environ)
+    return paths.find_settings(value or shared_path(ctx, "config"), os.environ)
 
 
-def _shared(ctx: click.Context, name: str) -> Path | None:
-    shared = ctx.find_root().obj
-    return shared.get(name) if isinstance(shared, dict) else None
+def shared_path(ctx: click.Context, name: str) -> Path | None:
+    """Return the path that was given before the command, if any."""
+    # Not ctx.obj, which is not set yet where a shell completes.
+    given = ctx.find_root().params.get(name)
+    return given if isinstance(given, Path) else None

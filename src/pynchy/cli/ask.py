@@ -1,0 +1,199 @@
+"""`pynchy ask`: ask a person as an agent would, through the mailbox, and print the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from agent_runner.asking import Option, Outcome, Question, Request, Result, Urgency, ask
+from agent_runner.errors import AgentRunnerError
+from pynchy.cli.exits import (
+    EXIT_DECLINED,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_UNANSWERED,
+    EXIT_USAGE,
+)
+from pynchy.cli.mailbox import make_mailbox
+from pynchy.cli.options import data_dir_option, json_option
+from pynchy.cli.progress import Progress
+from pynchy.cli.text import clean, to_json
+from pynchy.datafolder import DataFolder
+from pynchy.errors import PynchyError
+
+_EXITS = {
+    Outcome.ANSWERED: 0,
+    Outcome.DECLINED: EXIT_DECLINED,
+    Outcome.DEFAULTED: EXIT_UNANSWERED,
+    Outcome.PENDING: EXIT_UNANSWERED,
+}
+_DURATION = re.compile(r"(?P<count>[0-9]+(?:\.[0-9]+)?)(?P<unit>[smhd]?)\Z")
+_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_MOST_SECONDS = 30 * 86_400
+
+
+class _WrongUse(click.UsageError):
+    """Wrong use with an exit code that cannot be taken for a declined question."""
+
+    exit_code = EXIT_USAGE
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as exc:
+        raise _WrongUse(exc.format_message(), exc.ctx) from exc
+
+
+class _AskCommand(click.Command):
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # noqa: ANN401 - click's
+        with _told_apart():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+        with _told_apart():
+            return super().invoke(ctx)
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    found = _DURATION.match(value)
+    seconds = float(found["count"]) * _UNIT_SECONDS[found["unit"]] if found else 0
+    if not 0 < seconds <= _MOST_SECONDS:
+        message = f"{value!r} is no duration such as 90, 90s, 30m or 2h, up to 30d"
+        raise click.BadParameter(message, ctx, param)
+    return seconds
+
+
+@click.command("ask", cls=_AskCommand, short_help="Ask a person and print the answer.")
+@click.argument("question")
+@click.option("-o", "--option", "options", multiple=True, metavar="LABEL", help="A choice.")
+@click.option("--multi", is_flag=True, help="More than one option may be chosen.")
+@click.option("--timeout", callback=_seconds, metavar="S", help="Wait so long, such as 90 or 30m.")
+@click.option("--default", metavar="VALUE", help="What counts if nobody answers in time.")
+@click.option("--title", default="", help="A headline for the card.")
+@click.option("--urgency", type=click.Choice([u.value for u in Urgency]), default="normal")
+@click.option(
+    "--group", default="cli", show_default=True, metavar="NAME", help="Ask as this group."
+)
+@json_option
+@data_dir_option
+def ask_command(  # noqa: PLR0913 - one for each option
+    *,
+    data: DataFolder,
+    question: str,
+    options: tuple[str, ...],
+    timeout: float | None,
+    default: str | None,
+    title: str,
+    urgency: str,
+    group: str,
+    multi: bool,
+    as_json: bool,
+) -> None:
+    r"""Ask a person, as an agent would, and print the answer on stdout.
+
+    Without -o the answer is free text. Several chosen options are printed one to a line. A call
+    that waited long enough leaves its question open.
+
+    \b
+    Exit code: 0 answered; 2 declined; 3 nobody answered in time (the question stays open, or
+    its --default is printed); 1 it ended otherwise; 5 no host; 64 wrong use; 130 Ctrl-C.
+
+    \b
+    Examples:
+      pynchy ask "Deploy?" -o Yes -o No
+      name=$(pynchy ask "Which branch?" --timeout 10m) || exit
+    """
+    if multi and not options:
+        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    data.host()
+    request = Request(
+        questions=(Question(question, "", tuple(map(Option, options)), multi, default),),
+        title=title,
+        agent=os.environ.get("PYNCHY_AGENT", ""),
+        task=os.environ.get("PYNCHY_TASK", ""),
+        urgency=Urgency(urgency),
+        wait_seconds=timeout,
+    )
+    progress = Progress(data, request.request_id, show_ticks=sys.stderr.isatty())
+    try:
+        result = asyncio.run(_ask(data, group, request, progress))
+    except KeyboardInterrupt:
+        click.echo(f"No longer waiting. {progress.stays_open()}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    _report(result, progress, as_json=as_json)
+    sys.exit(_EXITS.get(result.outcome, EXIT_FAILED))
+
+
+async def _ask(data: DataFolder, group: str, request: Request, progress: Progress) -> Result:
+    session_id = os.environ.get("PYNCHY_SESSION_ID", "")
+    ipc_dir = make_mailbox(data, group)
+    async with progress:
+        try:
+            return await ask(ipc_dir, request, session_id=session_id)
+        except AgentRunnerError as exc:
+            raise PynchyError(str(exc)) from exc
+
+
+def _report(result: Result, progress: Progress, *, as_json: bool) -> None:
+    """Print the answer on stdout, and what is to be said of it on stderr."""
+    if as_json:
+        click.echo(to_json(_as_json(result, progress.short_id)))
+    else:
+        for line in _answer_lines(result):
+            click.echo(line)
+    if (remark := _remark(result, progress)) is not None:
+        click.echo(clean(remark), err=True)
+
+
+def _answer_lines(result: Result) -> list[str]:
+    lines = [clean(label) for answer in result.answers for label in answer.selected]
+    return lines + [clean(answer.text) for answer in result.answers if answer.text]
+
+
+def _remark(result: Result, progress: Progress) -> str | None:
+    why = f": {result.reason}" if result.reason else ""
+    match result.outcome:
+        case Outcome.ANSWERED:
+            return None
+        case Outcome.DECLINED:
+            return f"Declined by {result.answered_by or 'somebody'}{why}"
+        case Outcome.DEFAULTED:
+            return "Nobody answered in time: this is the default, not an answer."
+        case Outcome.PENDING:
+            return f"No answer in time. {progress.stays_open()}"
+        case Outcome.EXPIRED:
+            return f"Nobody answered, and the question has expired{why}"
+        case Outcome.ELSEWHERE:
+            return "The answer was handed to a resumed session and is not shown here."
+        case Outcome.WITHDRAWN:
+            return f"The question was withdrawn{why}"
+        case _:
+            return f"pynchy: the question was not answered: {result.error or result.outcome}"
+
+
+def _as_json(result: Result, short_id: str) -> dict[str, object]:
+    return {
+        "request_id": result.request_id,
+        "short_id": short_id,
+        "outcome": result.outcome,
+        "answers": [
+            {"question": a.question, "selected": list(a.selected), "text": a.text}
+            for a in result.answers
+        ],
+        "answered_by": result.answered_by,
+        "channel": result.channel,
+        "answered_at": result.answered_at,
+        "reason": result.reason,
+        "error": result.error,
+    }

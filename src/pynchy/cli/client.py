@@ -1,0 +1,215 @@
+"""Talk to the running host. Standard library only: completion and scripts want it fast.
+
+Every refusal becomes one of pynchy's own errors; a host that is gone is NoHost.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+from pynchy.cli.exits import QuestionOver
+from pynchy.datafolder import DataFolder, HostAddress
+from pynchy.errors import (
+    HostError,
+    InvalidReply,
+    NoHost,
+    NotAllowed,
+    PynchyError,
+    ReplyRejected,
+    UnknownQuestion,
+)
+
+TIMEOUT_SECONDS = 15.0
+# The host says something at least every 15 seconds, be it only a comment.
+_STREAM_SECONDS = 40.0
+_OK = 300
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One event of the live stream."""
+
+    sequence: int
+    data: Json
+
+
+class HostClient:
+    """The host's HTTP interface as functions."""
+
+    def __init__(self, address: HostAddress, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._address = address
+        self._timeout = timeout
+
+    @classmethod
+    def of(cls, data: DataFolder, timeout: float = TIMEOUT_SECONDS) -> Self:
+        """Return a client of the folder's host. Raise NoHost if none is running."""
+        return cls(data.host(), timeout)
+
+    def health(self) -> Json:
+        """Return how the host is."""
+        return self._object("GET", "/healthz")
+
+    def pending(self) -> list[Json]:
+        """Return everything that is not over and delivered."""
+        return self._list("GET", "/api/pending")
+
+    def history(self, limit: int, group: str | None, outcome: str | None) -> list[Json]:
+        """Return what is over, newest first."""
+        query = {"limit": str(limit), "group": group or "", "outcome": outcome or ""}
+        return self._list("GET", "/api/history?" + urlencode(query))
+
+    def question(self, target: str) -> Json:
+        """Return one question, open or over. Raise UnknownQuestion if there is none."""
+        return self._object("GET", _path(target))
+
+    def answer(
+        self, target: str, values: tuple[str, ...], by: str, question: int | None = None
+    ) -> tuple[Json, bool]:
+        """Answer it. Return the question, and whether that was the answer that ended it."""
+        body = {"values": list(values), "by": by}
+        status, view = self._call(
+            "POST", _path(target, "answer"), body | ({"question": question} if question else {})
+        )
+        return view, status == http.client.OK
+
+    def decline(self, target: str, reason: str | None, by: str) -> Json:
+        """End it without an answer."""
+        body = {"by": by} | ({"reason": reason} if reason else {})
+        return self._object("POST", _path(target, "decline"), body)
+
+    def retry(self, target: str, by: str) -> Json:
+        """Try a failed delivery again."""
+        return self._object("POST", _path(target, "retry"), {"by": by})
+
+    def sweep(self, *, dry_run: bool) -> list[Json]:
+        """End what is stale, or only return what would be ended."""
+        return self._list("POST", "/api/sweep", {"dry_run": dry_run})
+
+    def events(self, after: int | None = None) -> EventStream:
+        """Open the live stream, after that event or from now on. Raise NoHost."""
+        headers = self._headers()
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        connection = self._connection(_STREAM_SECONDS)
+        try:
+            connection.request("GET", "/api/events", headers=headers)
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as exc:
+            connection.close()
+            raise _no_reply(exc) from exc
+        if response.status != http.client.OK:
+            body = _parse(response.read())
+            connection.close()
+            raise _refusal(response.status, body, "")
+        return EventStream(connection, response)
+
+    def _object(self, method: str, path: str, body: Json | None = None) -> Json:
+        _, value = self._call(method, path, body)
+        return value if isinstance(value, dict) else {}
+
+    def _list(self, method: str, path: str, body: Json | None = None) -> list[Json]:
+        _, value = self._call(method, path, body)
+        return value if isinstance(value, list) else []
+
+    def _call(self, method: str, path: str, body: Json | None = None) -> tuple[int, Any]:
+        connection = self._connection(self._timeout)
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            connection.request(method, path, data, self._headers())
+            response = connection.getresponse()
+            value = _parse(response.read())
+        except (OSError, http.client.HTTPException) as exc:
+            raise _no_reply(exc) from exc
+        finally:
+            connection.close()
+        if response.status >= _OK:
+            raise _refusal(response.status, value, path)
+        return response.status, value
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        url = urlsplit(self._address.url)
+        return http.client.HTTPConnection(url.hostname or "127.0.0.1", url.port, timeout=timeout)
+
+    def _headers(self) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {self._address.token}",
+            "Content-Type": "application/json",
+        }
+
+
+class EventStream:
+    """The host's events as they happen. Ends when the host goes or `stop` is called."""
+
+    def __init__(
+        self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self._connection = connection
+        # The connection forgets its socket when the response is to end with it.
+        self._socket = connection.sock
+        self._response = response
+
+    def __iter__(self) -> Iterator[Message]:
+        sequence, data = "", b""
+        with suppress(OSError, ValueError, http.client.HTTPException):
+            while raw := self._response.readline():
+                name, _, value = raw.rstrip(b"\r\n").partition(b":")
+                match name:
+                    case b"id":
+                        sequence = value.decode().strip()
+                    case b"data":
+                        data = value.removeprefix(b" ")
+                    case b"" if not value and data:
+                        yield Message(int(sequence or 0), json.loads(data))
+                        data = b""
+
+    def stop(self) -> None:
+        """End the stream for the thread that reads it; any thread may call this."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of the connection; for the thread that has read it."""
+        self._connection.close()
+
+
+def _path(target: str, action: str = "") -> str:
+    return f"/api/questions/{quote(target, safe='')}" + (f"/{action}" if action else "")
+
+
+def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON is anything
+    try:
+        return json.loads(data)
+    except ValueError:
+        return {}
+
+
+def _no_reply(exc: Exception) -> HostError:
+    if isinstance(exc, ConnectionRefusedError):
+        return NoHost("the pynchy host is gone; start it again with: pynchy serve")
+    return HostError(f"the pynchy host does not answer ({exc or type(exc).__name__}); see its log")
+
+
+def _refusal(status: int, body: object, path: str) -> PynchyError:
+    fields = body if isinstance(body, dict) else {}
+    error = str(fields.get("error") or f"the host answered with HTTP status {status}")
+    if status == http.client.CONFLICT and "outcome" in fields:
+        return QuestionOver(error)
+    if status == http.client.NOT_FOUND and not path.startswith("/api/questions/"):
+        return HostError(f"the host does not know {path}: is it of another version?")
+    kinds: dict[int, type[PynchyError]] = {
+        http.client.NOT_FOUND: UnknownQuestion,
+        http.client.UNPROCESSABLE_ENTITY: InvalidReply,
+        http.client.FORBIDDEN: NotAllowed,
+        http.client.CONFLICT: ReplyRejected,
+    }
+    return kinds.get(status, HostError)(error)

@@ -1,0 +1,30 @@
+"""`pynchy decline`: end a question without an answer."""
+
+from __future__ import annotations
+
+import click
+
+from pynchy.cli.client import HostClient
+from pynchy.cli.ids import by_option, find_or_suggest, id_argument
+from pynchy.cli.options import data_dir_option
+from pynchy.cli.views import read_question
+from pynchy.datafolder import DataFolder
+
+
+@click.command("decline", short_help="End a question without an answer.")
+@id_argument
+@click.option("--reason", metavar="TEXT", help="Tell the agent why.")
+@by_option
+@data_dir_option
+def decline_command(target: str, reason: str | None, by: str, data: DataFolder) -> None:
+    r"""End a question without an answer; the agent is told that this is no consent.
+
+    Exit code: 0 it is declined, 4 it was already over, 5 no host, 1 anything else.
+
+    \b
+    Example:
+      pynchy decline k7qm --reason "ask again after the release"
+    """
+    client = HostClient.of(data)
+    view = find_or_suggest(client, target, lambda: client.decline(target, reason, by))
+    click.echo(f"{read_question(view).short_id} declined")

@@ -1,0 +1,94 @@
+"""The ID argument: completed from the running host, and helped along where it fits nothing."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pynchy.cli.client import HostClient
+from pynchy.cli.options import data_folder_of
+from pynchy.cli.text import one_line
+from pynchy.datafolder import DataFolder
+from pynchy.errors import PynchyError, UnknownQuestion
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_COMPLETION_SECONDS = 0.5
+_HELP_WIDTH = 60
+_MOST_NAME = 200
+
+
+def id_argument(function: F) -> F:
+    """Add the ID of a question: its short id or its request id."""
+    return click.argument("target", metavar="ID", shell_complete=_complete)(function)
+
+
+def by_option(function: F) -> F:
+    """Add --by, who answers; without it the user of this machine."""
+    return click.option(
+        "--by", metavar="NAME", callback=_by, help="Who you are.  [default: your user name]"
+    )(function)
+
+
+def find_or_suggest(client: HostClient, target: str, call: Callable[[], T]) -> T:
+    """Return what the call returns; for an unknown id, raise UnknownQuestion with near ones."""
+    try:
+        return call()
+    except UnknownQuestion:
+        raise UnknownQuestion(_advice(target, client.pending())) from None
+
+
+def _advice(target: str, pending: list[dict[str, Any]]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+    unknown = f"no question has the id {target}"
+    known = [view["short_id"] for view in pending]
+    near = get_close_matches(target.removeprefix("#").lower(), known, n=3, cutoff=0.5)
+    if near:
+        return f"{unknown}; did you mean {' or '.join(near)}?"
+    if known:
+        return f"{unknown}; see what waits with: pynchy pending"
+    return f"{unknown}; nothing waits for an answer (pynchy history shows what is over)"
+
+
+def _by(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+    del ctx
+    if value is not None and not 0 < len(value.strip()) <= _MOST_NAME:
+        raise click.BadParameter(f"a name of 1 to {_MOST_NAME} characters is needed")
+    return (value or _user_name())[:_MOST_NAME]
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody with the token"
+
+
+def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    try:
+        pending = _listed(data_folder_of(ctx))
+    except (PynchyError, OSError, KeyError, TypeError):
+        return []  # A shell that completes must never be spoken to.
+    return [
+        CompletionItem(view["short_id"], help=one_line(_question_of(view), _HELP_WIDTH))
+        for view in pending
+        if view["short_id"].startswith(incomplete.removeprefix("#").lower())
+    ]
+
+
+def _listed(data: DataFolder) -> list[dict[str, Any]]:
+    return HostClient.of(data, _COMPLETION_SECONDS).pending()
+
+
+def _question_of(view: dict[str, Any]) -> str:
+    return str(view["questions"][0]["question"])

@@ -1,0 +1,82 @@
+"""Tell whoever runs `pynchy ask` how to answer and how long it has waited, on stderr."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from contextlib import suppress
+from typing import Self
+
+import click
+
+from pynchy.cli.client import Message
+from pynchy.cli.following import Follower, Link
+from pynchy.cli.text import duration
+from pynchy.datafolder import DataFolder
+
+_TICK_SECONDS = 1.0
+_WIPE = "\r\x1b[2K"
+
+
+class Progress:
+    """The lines on stderr while a question waits, as an async context manager.
+
+    The short id is the host's to give: it comes with the event that tells of the question.
+    """
+
+    def __init__(self, data: DataFolder, request_id: str, *, show_ticks: bool) -> None:
+        self._follower = Follower(data, self._on_message, self._on_link)
+        self._request_id = request_id
+        self._show_ticks = show_ticks
+        self._link = Link.UP
+        self._started = time.monotonic()
+        self._ticking: asyncio.Task[None] | None = None
+        self.short_id = ""
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._follower.__enter__)
+        if self._show_ticks:
+            self._ticking = asyncio.create_task(self._tick())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._ticking
+            self._write(_WIPE)
+        await asyncio.to_thread(self._follower.__exit__)
+
+    def stays_open(self) -> str:
+        """Say that the question is still there, and under which id."""
+        target = self.short_id or self._request_id
+        return f"The question stays open as {target}; answer it with: pynchy answer {target} VALUE"
+
+    def _on_message(self, message: Message) -> None:
+        """Runs in the follower's thread."""
+        event = message.data
+        if event.get("id") == self._request_id and not self.short_id:
+            self.short_id = str(event.get("short_id", ""))
+            self._say(f"Asked as {self.short_id}; answer with: pynchy answer {self.short_id} VALUE")
+
+    def _on_link(self, link: Link) -> None:
+        """Runs in the follower's thread."""
+        if self._link is not link:
+            gone = "The host is gone; still waiting. The question is kept."
+            self._say(gone if link is Link.GONE else "The host is back.")
+        self._link = link
+
+    async def _tick(self) -> None:
+        while True:
+            waited = duration(time.monotonic() - self._started)
+            self._write(f"{_WIPE}waiting for a person ({waited}; Ctrl-C stops waiting)")
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _say(self, text: str) -> None:
+        self._write(f"{_WIPE if self._show_ticks else ''}{text}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            click.echo(text, nl=False, err=True)
+            sys.stderr.flush()

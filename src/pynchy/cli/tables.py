@@ -1,0 +1,136 @@
+"""How listings look in a terminal. `now` is passed in, so that a test can stop the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from pynchy.cli.text import duration, moment, one_line
+from pynchy.cli.views import QuestionView
+
+_STATE_STYLES = {
+    "open": "green",
+    "undelivered": "bold red",
+    "held": "yellow",
+    "resuming": "yellow",
+    "delivering": "yellow",
+}
+_OUTCOME_STYLES = {"answered": "green", "undeliverable": "bold red", "expired": "yellow"}
+_ASK_SOMETHING = 'Nothing waits for an answer. Try: pynchy ask "Deploy?" -o Yes -o No'
+
+
+def pending_screen(questions: Iterable[QuestionView], now: datetime) -> list[Table | Text]:
+    """Return what waits, and what could not be delivered with the way to mend it."""
+    listed = list(questions)
+    if not listed:
+        return [Text(_ASK_SOMETHING)]
+    notes = [note for question in listed if (note := _undelivered_note(question))]
+    return [pending_table(listed, now), *notes]
+
+
+def pending_table(questions: Iterable[QuestionView], now: datetime) -> Table:
+    """Return the questions as a table."""
+    table = _table()
+    for name in ("id", "asked by"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("question", ratio=2, no_wrap=True, overflow="ellipsis")
+    table.add_column("options", ratio=1, no_wrap=True, overflow="ellipsis")
+    for name in ("age", "left", "state"):
+        table.add_column(name, no_wrap=True)
+    for question in questions:
+        cells = pending_fields(question, now)
+        style = _STATE_STYLES.get(question.state, "")
+        table.add_row(
+            Text(cells[0], "bold"), *(Text(cell) for cell in cells[1:-1]), Text(cells[-1], style)
+        )
+    return table
+
+
+def pending_fields(question: QuestionView, now: datetime) -> list[str]:
+    """Return the cells of one row."""
+    return [
+        question.short_id,
+        one_line(question.asker),
+        _asked(question),
+        _options(question),
+        duration((now - question.asked_at).total_seconds()),
+        _left(question, now),
+        question.state,
+    ]
+
+
+def history_table(questions: Iterable[QuestionView]) -> Table:
+    """Return what is over as a table."""
+    table = _table()
+    for name in ("id", "asked by"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("question", ratio=2, no_wrap=True, overflow="ellipsis")
+    table.add_column("outcome", no_wrap=True)
+    table.add_column("answer", ratio=1, no_wrap=True, overflow="ellipsis")
+    for name in ("by", "when"):
+        table.add_column(name, no_wrap=True)
+    for question in questions:
+        cells = history_fields(question)
+        styles = ["bold", "", "", _OUTCOME_STYLES.get(cells[3], ""), "", "", "dim"]
+        table.add_row(*(Text(cell, style) for cell, style in zip(cells, styles, strict=True)))
+    return table
+
+
+def history_fields(question: QuestionView) -> list[str]:
+    """Return the cells of one row."""
+    ending = question.ending
+    return [
+        question.short_id,
+        one_line(question.asker),
+        _asked(question),
+        ending.outcome if ending else question.state,
+        one_line(answer_line(question)),
+        one_line(ending.by) if ending else "",
+        moment(ending.at if ending else question.asked_at),
+    ]
+
+
+def answer_line(question: QuestionView) -> str:
+    """Return what was answered, or else why not."""
+    if question.ending is None:
+        return ""
+    said = "; ".join(answer.describe() for answer in question.ending.answers)
+    return said or question.ending.reason
+
+
+def _table() -> Table:
+    return Table(box=SIMPLE_HEAD, expand=True, pad_edge=False, header_style="dim")
+
+
+def _asked(question: QuestionView) -> str:
+    texts = [one_line(q.text) for q in question.questions]
+    more = f" (+{len(texts) - 1} more)" if len(texts) > 1 else ""
+    first = texts[0] if texts else ""
+    mark = "! " if question.urgency == "high" else ""
+    return f"{mark}{first}{more}"
+
+
+def _options(question: QuestionView) -> str:
+    if len(question.questions) != 1:
+        return f"{len(question.questions)} questions"
+    labels = question.questions[0].labels
+    return " / ".join(one_line(label) for label in labels) or "(free text)"
+
+
+def _left(question: QuestionView, now: datetime) -> str:
+    if not question.waits:
+        return "-"
+    left = duration((question.due_at - now).total_seconds())
+    return f"{left} (default)" if question.defaults_at == question.due_at else left
+
+
+def _undelivered_note(question: QuestionView) -> Text | None:
+    if question.state != "undelivered":
+        return None
+    note = Text(f"{question.short_id} was answered, but the answer did not reach the agent: ")
+    note.append(one_line(question.delivery_error) or "no reason is known", "red")
+    return note.append(f"\n  try again with: pynchy retry {question.short_id}")

@@ -1,0 +1,75 @@
+"""Make text that others wrote safe to print, and say times in few letters.
+
+What comes out of `clean` cannot move the cursor, colour the screen, set a title or reorder what
+is read: escape sequences are gone, and characters that hide or turn text around are shown by name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+# CSI, then the strings (OSC, DCS, APC, PM, SOS) up to their end, then two-letter escapes.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]"
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Bidirectional marks, overrides and isolates; invisible characters; line separators; tags.
+_DECEIVING = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_RISKY_IN_JSON = re.compile(f"{_CONTROLS.pattern}|{_DECEIVING.pattern}|{_SURROGATES.pattern}")
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+def clean(text: str) -> str:
+    """Return the text as it may be shown in a terminal; line breaks stay."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
+    text = _CONTROLS.sub("", _ESCAPES.sub("", text))
+    text = _SURROGATES.sub("\ufffd", text)
+    return _DECEIVING.sub(lambda found: f"⟨U+{ord(found.group()):04X}⟩", text)
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Return the first line of the text, safe to show, with … where more was cut off."""
+    lines = [line.strip() for line in clean(text).split("\n") if line.strip()]
+    first = lines[0] if lines else ""
+    if most is not None and len(first) > most:
+        return first[: most - 1] + "…"
+    return f"{first} …" if len(lines) > 1 else first
+
+
+def to_json(value: object) -> str:
+    """Return JSON in one line that is safe to show in a terminal, and the same value to parse."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _RISKY_IN_JSON.sub(lambda found: json.dumps(found.group())[1:-1], text)
+
+
+def duration(seconds: float) -> str:
+    """Return the duration in its two largest units, such as 2h 5m."""
+    left = max(0, int(seconds))
+    parts = []
+    for size, unit in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0s"
+
+
+def moment(at: datetime) -> str:
+    """Return the moment as the person's own clock shows it."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def read_moment(text: str) -> datetime:
+    """Return the moment that the host wrote. Raise ValueError if it is none."""
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,161 @@
+"""What the host says of a question, as values that the commands can show.
+
+Lenient: a field that an older or newer host does not send is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pynchy.cli.text import read_moment
+from pynchy.model import Answer, Option, Question
+
+Json = dict[str, Any]
+
+WAITING = frozenset({"recorded", "open"})
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """One channel's card of a question."""
+
+    channel: str
+    chat: str
+    state: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndingView:
+    """How a question ended."""
+
+    outcome: str
+    at: datetime
+    by: str
+    channel: str
+    reason: str
+    summary: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """A question as the host tells it."""
+
+    request_id: str
+    short_id: str
+    group: str
+    agent: str
+    task: str
+    title: str
+    urgency: str
+    state: str
+    asked_at: datetime
+    expires_at: datetime
+    defaults_at: datetime | None
+    call_waits: bool
+    questions: tuple[Question, ...]
+    cards: tuple[CardView, ...]
+    answered_numbers: frozenset[int]
+    ending: EndingView | None
+    delivered: str
+    delivered_at: datetime | None
+    delivery_error: str
+    delivery_attempts: int
+    retry_at: datetime | None
+
+    @property
+    def asker(self) -> str:
+        """Group and agent in one."""
+        return f"{self.group}/{self.agent}" if self.agent else self.group
+
+    @property
+    def waits(self) -> bool:
+        """True while an answer can still win."""
+        return self.state in WAITING
+
+    @property
+    def due_at(self) -> datetime:
+        """When it ends by itself."""
+        return min(self.expires_at, self.defaults_at or self.expires_at)
+
+    @property
+    def missing(self) -> tuple[tuple[int, Question], ...]:
+        """The questions that have no answer yet, with their numbers from 1."""
+        numbered = enumerate(self.questions)
+        return tuple((n + 1, q) for n, q in numbered if n not in self.answered_numbers)
+
+
+def read_question(view: Json) -> QuestionView:
+    """Return the question that the host describes."""
+    return QuestionView(
+        request_id=_text(view, "request_id"),
+        short_id=_text(view, "short_id"),
+        group=_text(view, "group"),
+        agent=_text(view, "agent"),
+        task=_text(view, "task"),
+        title=_text(view, "title"),
+        urgency=_text(view, "urgency"),
+        state=_text(view, "state"),
+        asked_at=read_moment(view["timestamp"]),
+        expires_at=read_moment(view["expires_at"]),
+        defaults_at=_moment(view, "defaults_at"),
+        call_waits=bool(view.get("call_waits", True)),
+        questions=tuple(_question(q) for q in view.get("questions", ())),
+        cards=tuple(_card(card) for card in view.get("cards", ())),
+        answered_numbers=frozenset(draft["question"] for draft in view.get("drafts", ())),
+        ending=_ending(view["ending"]) if view.get("ending") else None,
+        delivered=_text(view, "delivered"),
+        delivered_at=_moment(view, "delivered_at"),
+        delivery_error=_text(view, "delivery_error"),
+        delivery_attempts=int(view.get("delivery_attempts") or 0),
+        retry_at=_moment(view, "retry_at"),
+    )
+
+
+def _question(view: Json) -> Question:
+    options = view.get("options") or ()
+    return Question(
+        text=_text(view, "question"),
+        header=_text(view, "header"),
+        options=tuple(
+            Option(_text(o, "label"), _text(o, "description"), _text(o, "preview")) for o in options
+        ),
+        multi_select=bool(view.get("multiSelect")),
+        default=tuple(view.get("default") or ()),
+    )
+
+
+def _card(view: Json) -> CardView:
+    return CardView(
+        channel=_text(view, "channel"),
+        chat=_text(view, "chat"),
+        state=_text(view, "state"),
+        error=_text(view, "error"),
+    )
+
+
+def _ending(view: Json) -> EndingView:
+    return EndingView(
+        outcome=_text(view, "outcome"),
+        at=read_moment(view["answered_at"]),
+        by=_text(view, "answered_by"),
+        channel=_text(view, "channel"),
+        reason=_text(view, "reason"),
+        summary=_text(view, "summary"),
+        answers=tuple(
+            Answer(tuple(a.get("selected") or ()), a.get("text")) for a in view.get("answers", ())
+        ),
+    )
+
+
+def _text(view: Json, name: str) -> str:
+    value = view.get(name)
+    return "" if value is None else str(value)
+
+
+def _moment(view: Json, name: str) -> datetime | None:
+    value = view.get(name)
+    return read_moment(value) if value else None
