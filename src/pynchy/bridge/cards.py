@@ -132,6 +132,12 @@ class Cards:
             raise
         except TimeoutError as exc:
             raise ChannelUnavailable(f"no reply within {self._send_timeout:g} s") from exc
+        except asyncio.CancelledError as exc:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            # Nobody cancelled us: a library did that to its own call, and it must not pass
+            # for a card that is still being sent.
+            raise ChannelUnavailable("the channel cancelled its own call") from exc
         except Exception as exc:
             log.exception("a channel failed", extra={"channel": card.channel})
             raise ChannelUnavailable(f"{type(exc).__name__} in the channel") from exc
