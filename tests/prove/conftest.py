@@ -1,0 +1,72 @@
+"""How much is proved: a little in `make test`, as much as fits in `make prove`, all with PROVE=all.
+
+Every sweep picks its points from all that there are, seeded and stratified, and reports how many
+it tried: the report is printed at the end and, with PROVE_REPORT=FILE, written as JSON.
+"""
+
+import json
+import os
+import random
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+SEED = int(os.environ.get("PROVE_SEED", "20260115"))
+
+
+@dataclass
+class Proof:
+    """The scale of this run, and what it has found out so far."""
+
+    scale: str
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def choose(self, *, smoke: T, prove: T, everything: T) -> T:
+        """Return the value for this scale."""
+        return {"smoke": smoke, "prove": prove, "all": everything}[self.scale]
+
+    def pick(
+        self, name: str, points: Sequence[T], most: int, stratum: Callable[[T], Hashable]
+    ) -> list[T]:
+        """Return at most so many points, from every stratum in turn, and report the coverage."""
+        chance = random.Random(SEED)  # noqa: S311 - a repeatable choice, not a secret
+        strata: dict[Hashable, list[T]] = defaultdict(list)
+        for point in points:
+            strata[stratum(point)].append(point)
+        for members in strata.values():
+            chance.shuffle(members)
+        picked: list[T] = []
+        while len(picked) < min(most, len(points)):
+            for members in strata.values():
+                if members and len(picked) < most:
+                    picked.append(members.pop())
+        self.report(name, tried=len(picked), of=len(points), strata=len(strata), seed=SEED)
+        return picked
+
+    def report(self, name: str, **figures: Any) -> None:
+        """Keep figures for the report at the end."""
+        self.figures.setdefault(name, {}).update(figures)
+
+
+_PROOF = Proof({"": "smoke", "1": "prove", "all": "all"}[os.environ.get("PROVE", "")])
+
+
+@pytest.fixture(scope="session")
+def proof() -> Proof:
+    return _PROOF
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if not _PROOF.figures:
+        return
+    terminalreporter.section(f"proof ({_PROOF.scale})")
+    for name, figures in _PROOF.figures.items():
+        told = ", ".join(f"{key} {value}" for key, value in figures.items())
+        terminalreporter.line(f"{name}: {told}")
+    if path := os.environ.get("PROVE_REPORT"):
+        Path(path).write_text(json.dumps(_PROOF.figures, indent=2, default=str) + "\n")

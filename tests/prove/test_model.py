@@ -1,0 +1,488 @@
+"""A machine of askers, answerers, clocks, deaths and restarts against a simple model.
+
+The real bridge, store files and mailbox run in one loop in which nothing happens by itself: threads are
+inlined, time stands still until it is moved, and after each rule everything that can happen has.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from agent_runner.asking import _wire as agent_wire
+from agent_runner.asking import Option, Question, Request, RequestId
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pynchy import wire
+from pynchy.audit import AuditLog
+from pynchy.bridge.answer import Answering
+from pynchy.bridge.ask import Asking
+from pynchy.bridge.caretaker import Caretaker, Crew
+from pynchy.bridge.cards import Cards
+from pynchy.bridge.deliver import Delivery, LateSettings, Patience
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.expire import Expiry
+from pynchy.config import LauncherSettings, Settings
+from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
+from pynchy.folder import Folder
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.model import GroupName, Reply, State
+from pynchy.model import RequestId as HostRequestId
+from pynchy.pending.files import FileStore
+from pynchy.pending.index import PendingIndex
+from pynchy.pending.short_ids import ShortIds
+from pynchy.testing import FakeChannel, FakeClock, FakeLauncher, FakeRunner
+
+GROUPS = ("resumable", "kept")
+PEOPLE = ("ana", "ben", "cy")
+ANSWER_TTL = timedelta(days=7)
+WAIT = timedelta(minutes=30)
+
+
+class Inline(ThreadPoolExecutor):
+    """An executor without threads: what is handed to it is done at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as exc:  # noqa: BLE001 - handed over, as an executor does
+            future.set_exception(exc)
+        return future
+
+
+@dataclass
+class Asked:
+    """What the model knows of one question."""
+
+    group: str
+    request_id: str
+    data: bytes
+    has_default: bool
+    lease: str
+    alive: bool = True
+    waits: bool = True
+    accepted: list[str] = field(default_factory=list)
+    ending: Any = None
+    taken_live: int = 0
+    taken_late: int = 0
+
+    @property
+    def key(self) -> tuple[GroupName, HostRequestId]:
+        return (GroupName(self.group), HostRequestId(self.request_id))
+
+
+class Tasks(asyncio.TaskGroup):
+    """Tasks of a host that lives longer than any one task, as a task group may not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: set[asyncio.Task[Any]] = set()
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> Any:
+        task = asyncio.get_running_loop().create_task(coro, name=name, context=context)
+        self._all.add(task)
+        task.add_done_callback(self._all.discard)
+        return task
+
+    async def cancel(self) -> None:
+        for task in self._all:
+            task.cancel()
+        await asyncio.gather(*self._all, return_exceptions=True)
+
+
+class World:
+    """The host's parts on one data folder, rebuilt at every restart."""
+
+    def __init__(self, folder: Path, launcher: FakeLauncher, clock: FakeClock) -> None:
+        self.folder = folder
+        self.launcher = launcher
+        self.clock = clock
+        launcher_settings = {"launcher": LauncherSettings(command=("unused",))}
+        self.settings = Settings.model_validate(
+            {
+                "answer_ttl": ANSWER_TTL,
+                "wait_timeout": WAIT,
+                "groups": {"resumable": launcher_settings},
+            }
+        )
+
+    async def start(self) -> None:
+        self._tasks = Tasks()
+        self.channel = FakeChannel("local", checks_users=False)
+        self.audit = AuditLog(self.folder / "audit", max_bytes=10**8, max_files=2)
+        self.audit.open()
+        self.index = PendingIndex()
+        self.store = FileStore(self.folder / "ipc")
+        self.desk = Desk(self.store, self.index, self.audit, self.clock.now)
+        self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
+        for group in GROUPS:
+            self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
+        self.leases = Leases(10**9)
+        self.delivery = Delivery(
+            self.desk,
+            self.mailboxes,
+            self.leases,
+            {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
+            Patience(timedelta(0), 4),
+        )
+        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.leases, self.settings)
+        cards = Cards(self.desk, {"local": self.channel}, 10)
+        crew = Crew(cards, self.delivery, self.expiry)
+        self.caretaker = Caretaker(self.desk, crew, self.settings, self._tasks)
+        short_ids = ShortIds(Folder(self.folder), self.index.has_short_id)
+        self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, self.settings)
+        self.answering = Answering(self.desk, self.store, {"local": self.channel}, self.settings)
+        await self.caretaker.recover(self.store)
+
+    async def stop(self) -> None:
+        """Stop as a crash would: every task is cancelled where it is, memory is gone."""
+        await self._tasks.cancel()
+        self.audit.close()
+
+    async def take(self, asked: Asked) -> None:
+        """Hand the question's file to the host, as intake does."""
+        key = await self.asking.handle(
+            GroupName(asked.group), wire.read_envelope(asked.data, asked.request_id)
+        )
+        if key is not None:
+            self.caretaker.asked(key)
+
+    def wake(self) -> None:
+        for pending in self.index:
+            self.desk.wake(pending.key)
+
+
+class Machine(RuleBasedStateMachine):
+    """Several askers and answerers over one host that is restarted at will."""
+
+    questions = Bundle("questions")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="pynchy-model-", dir=_memory()))
+        (self.folder / "ipc").mkdir()
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(Inline())
+        self.clock = FakeClock()
+        self.launcher: FakeLauncher = FakeLauncher()
+        self.world = World(self.folder, self.launcher, self.clock)
+        self.asked: list[Asked] = []
+        self.locks: dict[str, Any] = {}
+        self.run(self.world.start())
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do something, then let everything happen that follows from it."""
+
+        async def both() -> Any:
+            result = await work
+            self.world.wake()
+            for _ in range(60):
+                await asyncio.sleep(0)
+            return result
+
+        return self.loop.run_until_complete(both())
+
+    def teardown(self) -> None:
+        self.drive_to_rest()
+        for asked in self.asked:
+            self.check_at_rest(asked)
+        self.run(self.world.stop())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    # What agents do.
+
+    @rule(
+        target=questions,
+        group=st.sampled_from(GROUPS),
+        has_default=st.booleans(),
+        number=st.integers(0, 10**6),
+    )
+    def ask(self, group: str, has_default: bool, number: int) -> Asked:  # noqa: FBT001
+        request_id = f"q{len(self.asked)}-{number}"
+        lease = f"l{len(self.asked)}"
+        question = Question(
+            "Deploy?", options=(Option("Yes"), Option("No")), default="No" if has_default else None
+        )
+        request = Request(
+            (question,), request_id=RequestId(request_id), wait_seconds=WAIT.total_seconds()
+        )
+        data = agent_wire.encode_request(request, session_id=f"s{len(self.asked)}", lease=lease)
+        asked = Asked(group, request_id, data, has_default, lease)
+        self.asked.append(asked)
+        self.lease_file(asked).write_text('{"v": 1, "boot_id": ""}')
+        self.run(self.world.take(asked))
+        return asked
+
+    @rule(asked=questions)
+    def ask_again(self, asked: Asked) -> None:
+        try:
+            self.run(self.world.take(asked))
+        except DuplicateRequest:
+            return
+        raise AssertionError("the same question was taken twice")
+
+    @rule(asked=questions)
+    def cancel(self, asked: Asked) -> None:
+        asked.waits = False
+        self.about(asked, agent_wire.TYPE_CANCEL)
+
+    @rule(asked=questions)
+    def withdraw(self, asked: Asked) -> None:
+        before = self.pending(asked)
+        self.about(asked, agent_wire.TYPE_WITHDRAW)
+        if before is not None and before.ending is None:
+            self.expect_ending(asked, "withdrawn")
+
+    @rule(asked=questions)
+    def waiter_looks(self, asked: Asked) -> None:
+        """The waiting call takes the answer if there is one, as agent_runner does."""
+        if asked.alive and asked.waits:
+            self.take_live(asked)
+
+    @rule(asked=questions)
+    def check_answer(self, asked: Asked) -> None:
+        self.take_live(asked)
+
+    @rule(asked=questions)
+    def agent_dies(self, asked: Asked) -> None:
+        asked.alive = asked.waits = False
+        self.lease_file(asked).unlink(missing_ok=True)
+        self.run(_nothing())
+
+    # What people do.
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), value=st.sampled_from(["1", "2", "maybe"]))
+    def answer(self, asked: Asked, who: str, value: str) -> None:
+        self.reply(asked, lambda: self.world.answering.answer(self.a_reply(asked, who, value)))
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE))
+    def decline(self, asked: Asked, who: str) -> None:
+        self.reply(asked, lambda: self.world.answering.decline(self.a_reply(asked, who)))
+
+    @rule(asked=questions, value=st.sampled_from(["9", " "]))
+    def answer_nonsense(self, asked: Asked, value: str) -> None:
+        try:
+            self.run(self.world.answering.answer(self.a_reply(asked, "ana", value)))
+        except ReplyRejected:
+            return
+        raise AssertionError("nonsense was taken for an answer")
+
+    @rule(asked=questions)
+    def several_answer_at_once(self, asked: Asked) -> None:
+        async def race() -> list[Any]:
+            tries = [
+                self.world.answering.answer(self.a_reply(asked, who, str(1 + n % 2)))
+                for n, who in enumerate(PEOPLE)
+            ]
+            return list(await asyncio.gather(*tries, return_exceptions=True))
+
+        results = self.run(race())
+        won = [result for result in results if not isinstance(result, BaseException)]
+        assert len(won) <= 1
+        if won:
+            self.accept(asked, won[0])
+        told = {str(r.ending) for r in results if isinstance(r, AlreadyOver)}
+        assert told <= {str(asked.ending)}
+
+    @rule(asked=questions)
+    def retry(self, asked: Asked) -> None:
+        pending = self.pending(asked)
+        if pending is not None:
+            try:
+                self.run(self.world.delivery.retry(pending, "ana"))
+            except ReplyRejected:
+                return
+
+    # What the world does.
+
+    @rule(minutes=st.sampled_from([1, 31, 60 * 24, 60 * 24 * 8]))
+    def time_passes(self, minutes: int) -> None:
+        open_before = [a for a in self.asked if (p := self.pending(a)) and p.ending is None]
+        self.clock.move(timedelta(minutes=minutes))
+        self.run(self.world.expiry.end_due())
+        for asked in open_before:
+            pending = self.found(asked)
+            if pending.ending is not None:
+                kind = "defaulted" if asked.has_default else "expired"
+                self.expect_ending(asked, kind)
+
+    @rule()
+    def host_restarts(self) -> None:
+        self.run(self.world.stop())
+        self.world = World(self.folder, self.launcher, self.clock)
+        self.run(self.world.start())
+
+    @rule(ok=st.booleans(), acknowledges=st.booleans())
+    def runner_ends(self, ok: bool, acknowledges: bool) -> None:  # noqa: FBT001
+        living = [runner for runner in self.launcher.runners if not runner.end.done()]
+        if living:
+            self.end_runner(living[0], ok=ok, acknowledges=acknowledges)
+
+    # What must be true at all times.
+
+    @invariant()
+    def every_question_is_known_and_its_ending_never_changes(self) -> None:
+        for asked in self.asked:
+            pending = self.found(asked)
+            if asked.ending is not None:
+                assert pending.ending == asked.ending
+            asked.ending = pending.ending
+
+    @invariant()
+    def nobody_is_given_an_answer_twice(self) -> None:
+        for asked in self.asked:
+            assert asked.taken_live + asked.taken_late <= 1, asked
+
+    @invariant()
+    def no_session_has_two_runners(self) -> None:
+        living = [r.resumption.session_id for r in self.launcher.runners if not r.end.done()]
+        assert len(living) == len(set(living))
+
+    @invariant()
+    def a_living_agent_is_never_resumed(self) -> None:
+        for asked in self.asked:
+            started = [
+                r for r in self.launcher.runners if r.resumption.request_id == asked.request_id
+            ]
+            assert not (asked.alive and started), asked
+
+    # Helpers.
+
+    def lease_file(self, asked: Asked) -> Path:
+        return self.folder / "ipc" / asked.group / "tasks" / f"{asked.lease}.lease"
+
+    def about(self, asked: Asked, kind: str) -> None:
+        data = agent_wire.encode_about(kind, RequestId(asked.request_id))
+        envelope = wire.read_envelope(data, "x")
+        self.run(self.world.asking.handle(GroupName(asked.group), envelope))
+
+    def a_reply(self, asked: Asked, who: str, value: str = "") -> Reply:
+        return Reply(asked.request_id, who, "local", (value,) if value else ())
+
+    def reply(self, asked: Asked, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        before = self.found(asked)
+        try:
+            after = self.run(work())
+        except AlreadyOver as over:
+            assert before.ending is not None
+            assert over.ending == before.ending
+        else:
+            assert before.ending is None
+            self.accept(asked, after)
+
+    def accept(self, asked: Asked, after: Any) -> None:
+        asked.accepted.append(after.ending.by)
+        asked.ending = after.ending
+
+    def expect_ending(self, asked: Asked, kind: str) -> None:
+        ending = self.found(asked).ending
+        assert ending is not None
+        assert ending.outcome == kind
+        assert asked.has_default or ending.outcome != "defaulted"
+
+    def pending(self, asked: Asked) -> Any:
+        return self.world.index.get(asked.key)
+
+    def found(self, asked: Asked) -> Any:
+        pending = self.pending(asked) or self.loop.run_until_complete(
+            self.world.store.find(*asked.key)
+        )
+        assert pending is not None, f"{asked.request_id} is lost"
+        return pending
+
+    def take_live(self, asked: Asked) -> None:
+        """Take the answer as a waiter does: the response, then the receipt, exclusively."""
+        base = self.folder / "ipc" / asked.group
+        response = base / "responses" / f"{asked.request_id}.json"
+        if not response.exists():
+            return
+        result = agent_wire.decode_response(response.read_bytes(), RequestId(asked.request_id))
+        assert result.outcome == self.found(asked).ending.outcome
+        try:
+            with (base / "tasks" / f"{asked.request_id}.received").open("x"):
+                asked.taken_live += 1
+        except FileExistsError:
+            return
+        self.run(_nothing())
+
+    def end_runner(self, runner: FakeRunner, *, ok: bool, acknowledges: bool) -> None:
+        asked = next(a for a in self.asked if a.request_id == runner.resumption.request_id)
+        receipt = self.folder / "ipc" / asked.group / "tasks" / f"{asked.request_id}.resumed"
+        if acknowledges and not receipt.exists():
+            receipt.touch()
+        self.run(_nothing())
+        if ok or acknowledges:
+            asked.taken_late += 1
+        runner.finish(None if ok else "exit code 1")
+        self.run(_nothing())
+
+    def drive_to_rest(self) -> None:
+        """Let every agent die and every runner work: then every answer must have arrived."""
+        for asked in self.asked:
+            asked.alive = asked.waits = False
+            self.lease_file(asked).unlink(missing_ok=True)
+        self.clock.move(ANSWER_TTL + timedelta(days=1))
+        self.run(self.world.expiry.end_due())
+        for _ in range(6 * len(self.asked) + 6):
+            self.clock.move(timedelta(hours=1))
+            for pending in self.world.index:
+                if pending.state is State.UNDELIVERED and pending.group == "resumable":
+                    self.run(self.world.delivery.retry(pending, "ana"))
+            self.run(_nothing())
+            for runner in [r for r in self.launcher.runners if not r.end.done()]:
+                self.end_runner(runner, ok=True, acknowledges=False)
+
+    def check_at_rest(self, asked: Asked) -> None:
+        pending = self.found(asked)
+        assert pending.ending is not None
+        if pending.group == "kept" and pending.state is State.UNDELIVERED:
+            assert pending.late.error
+            return
+        assert pending.state is State.CLOSED, pending
+        if pending.ending.outcome.resumes:
+            assert asked.taken_live + asked.taken_late == 1, (asked, pending)
+
+
+async def _nothing() -> None:
+    return
+
+
+def _memory() -> str | None:
+    """Return a folder in memory where there is one: this test is not about the disk."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a made folder in it
+
+
+def test_no_order_of_events_loses_doubles_or_changes_an_answer(proof: Any) -> None:
+    examples = proof.choose(smoke=25, prove=1_500, everything=20_000)
+    steps = proof.choose(smoke=30, prove=50, everything=80)
+    proof.report("model", sequences=examples, steps_each=steps)
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=proof.scale == "smoke",
+            print_blob=True,
+        ),
+    )
