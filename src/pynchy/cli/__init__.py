@@ -31,6 +31,7 @@ COMMANDS = {
     "events": ("events", "List what happened, or follow it."),
     "sweep": ("sweep", "End what is stale."),
     "init": ("init", "Write a settings file to begin with."),
+    "doctor": ("doctor", "Find what is wrong, and say how to mend it."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

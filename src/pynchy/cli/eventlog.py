@@ -31,13 +31,19 @@ def read_events(audit: Path, after: int = 0) -> Iterator[Json]:
 
 def last_sequence(audit: Path) -> int:
     """Return the number of the newest event, 0 where there is none."""
+    newest = newest_event(audit)
+    return int(newest["seq"]) if newest else 0
+
+
+def newest_event(audit: Path) -> Json | None:
+    """Return the newest event, if there is one."""
     for path in reversed(_paths(audit)):
-        with suppress(FileNotFoundError), path.open("rb") as file:
+        with suppress(OSError), path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
-            numbers = [int(event["seq"]) for raw in file if (event := _parse(raw))]
-            if numbers:
-                return max(numbers)
-    return 0
+            events = [event for raw in file if (event := _parse(raw))]
+            if events:
+                return max(events, key=lambda event: int(event["seq"]))
+    return None
 
 
 def _open_all(audit: Path) -> list[BinaryIO]:

@@ -1,0 +1,7 @@
+"""What `pynchy doctor` looks at: each check yields findings of one line, each with one fix.
+
+machine   Python, disk, inotify, the clock
+files     the settings, the data folder, the token, what a killed host left behind
+host      the running host and what it complains of
+groups    channels, who may answer, the launcher, and how isolated each agent is
+"""

@@ -1,0 +1,120 @@
+"""Each group: its channels, who may answer, its launcher, and how isolated its agent is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pynchy.cli.checks.finding import Finding, fine, problem, warning
+from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings
+from pynchy.datafolder import DataFolder
+
+# Programs that put what they start behind a wall of its own.
+_SANDBOXES = frozenset(
+    [
+        "apptainer",
+        "bwrap",
+        "docker",
+        "firejail",
+        "kubectl",
+        "nerdctl",
+        "nsjail",
+        "podman",
+        "runsc",
+        "systemd-nspawn",
+    ]
+)
+# Where holding the data folder's token is the permission, there is nobody to list.
+_TOKEN_CHANNELS = frozenset({LOCAL, "web"})
+
+
+def check_groups(
+    settings: Settings, data: DataFolder, problems: tuple[str, ...] | None
+) -> Iterator[Finding]:
+    """Look at every group that has a table or a mailbox."""
+    for name in sorted({*settings.groups, *_mailboxes(data)}):
+        group = settings.group(name)
+        yield from _check_channels(name, group, problems)
+        yield from _check_people(name, group)
+        yield from _check_launcher(name, group.launcher, os.environ)
+        yield _isolation(name, group)
+
+
+def _mailboxes(data: DataFolder) -> list[str]:
+    try:
+        return [path.name for path in data.ipc.iterdir() if (path / "tasks").is_dir()]
+    except OSError:
+        return []
+
+
+def _check_channels(
+    name: str, group: GroupSettings, problems: tuple[str, ...] | None
+) -> Iterator[Finding]:
+    down = {
+        channel: text
+        for channel in group.channels
+        for text in problems or ()
+        if text.startswith(f"{channel}: ")
+    }
+    for text in down.values():
+        fix = "the other channels are used meanwhile"
+        if len(down) == len(group.channels):
+            yield problem(f"group {name}", f"no channel is up: {text}", "mend it, or add local")
+        else:
+            yield warning(f"group {name}", f"a channel is down: {text}", fix)
+    if not down:
+        known = "" if problems is not None else " (no host, so not known to be up)"
+        yield fine(f"group {name}", f"asks in {', '.join(group.channels)}{known}")
+
+
+def _check_people(name: str, group: GroupSettings) -> Iterator[Finding]:
+    chats = [channel for channel in group.channels if channel not in _TOKEN_CHANNELS]
+    closed = [channel for channel in chats if not group.allowed_users.get(channel)]
+    for channel in closed:
+        detail = f"nobody may answer in {channel}: its allowed_users list is empty"
+        fix = f'in [groups.{name}]: allowed_users = {{ {channel} = ["USER-ID"] }}'
+        if closed == list(group.channels):
+            yield problem(f"group {name}", detail, fix)
+        else:
+            yield warning(f"group {name}", detail, fix)
+
+
+def _check_launcher(
+    name: str, launcher: LauncherSettings | None, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    check = f"group {name}"
+    if launcher is None:
+        yield fine(check, "no launcher: an answer after its agent has ended is kept, not delivered")
+        return
+    if launcher.cwd is not None and not Path(launcher.cwd).is_dir():
+        fix = f"make the folder, or change cwd in [groups.{name}.launcher]"
+        yield problem(check, f"the launcher's folder {launcher.cwd} is not there", fix)
+    program = launcher.command[0]
+    found = _which(program, launcher, environ)
+    if found is None:
+        fix = f"install it, or change command in [groups.{name}.launcher]"
+        yield problem(check, f"the launcher {program} is not an executable on the PATH", fix)
+    else:
+        yield fine(check, f"resumed by {found}")
+
+
+def _which(program: str, launcher: LauncherSettings, environ: Mapping[str, str]) -> str | None:
+    if "/" in program:
+        program = str(Path(launcher.cwd or "") / program)
+    return shutil.which(program, path=launcher.env.get("PATH", environ.get("PATH")))
+
+
+def _isolation(name: str, group: GroupSettings) -> Finding:
+    check = f"group {name}"
+    if group.agent_uid not in {None, os.getuid(), 0}:
+        return fine(check, f"its agent runs as another user ({group.agent_uid})")
+    program = Path(group.launcher.command[0]).name if group.launcher else ""
+    if program in _SANDBOXES:
+        return fine(check, f"its agent is started in a sandbox ({program})")
+    return warning(
+        check,
+        "its agent runs as the same user without a sandbox: it could answer itself",
+        f"set agent_uid in [groups.{name}], or start it in a container",
+    )
