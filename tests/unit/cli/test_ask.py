@@ -1,0 +1,108 @@
+"""`pynchy ask` against a real host: the answer on stdout, the rest on stderr."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from tests.unit.cli.support import Host, Run, in_thread, start_pynchy, until
+
+
+def answer_first(host: Host, *values: str) -> None:
+    pending = until(host.client.pending)
+    host.client.answer(pending[0]["short_id"], values, "ben")
+
+
+def test_the_answer_is_printed_alone(host: Host, run: Run) -> None:
+    with in_thread(lambda: answer_first(host, "1")):
+        result = run("ask", "Deploy?", "-o", "Yes", "-o", "No")
+
+    assert (result.exit_code, result.stdout) == (0, "Yes\n")
+    assert "answer with: pynchy answer" in result.stderr
+
+
+def test_several_choices_are_one_to_a_line(host: Host, run: Run) -> None:
+    with in_thread(lambda: answer_first(host, "1", "3")):
+        result = run("ask", "Which?", "-o", "a", "-o", "b", "-o", "c", "--multi")
+
+    assert result.stdout == "a\nc\n"
+
+
+def test_json_tells_everything(host: Host, run: Run) -> None:
+    with in_thread(lambda: answer_first(host, "in my own words")):
+        result = run("ask", "Why?", "--json", "--group", "scripts")
+
+    told = json.loads(result.stdout)
+    assert (told["outcome"], told["answered_by"]) == ("answered", "ben")
+    assert told["answers"] == [{"question": "Why?", "selected": [], "text": "in my own words"}]
+    assert host.client.question(told["request_id"])["group"] == "scripts"
+    assert told["short_id"]
+
+
+def test_declined_exits_with_2_and_says_why(host: Host, run: Run) -> None:
+    def decline() -> None:
+        host.client.decline(until(host.client.pending)[0]["short_id"], "no time", "ben")
+
+    with in_thread(decline):
+        result = run("ask", "Deploy?")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Declined by ben: no time" in result.stderr
+
+
+def test_no_answer_in_time_exits_with_3_and_leaves_the_question_open(host: Host, run: Run) -> None:
+    result = run("ask", "Deploy?", "--timeout", "0.2")
+
+    pending = host.client.pending()
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "stays open" in result.stderr
+    assert [view["state"] for view in pending] == ["open"]
+
+
+@pytest.mark.usefixtures("host")
+def test_a_default_is_printed_and_is_no_success(run: Run) -> None:
+    result = run("ask", "Branch?", "--timeout", "0.2s", "--default", "main")
+
+    assert (result.exit_code, result.stdout) == (3, "main\n")
+    assert "Nobody answered" in result.stderr
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ["Deploy?", "--multi"],
+        ["Deploy?", "--timeout", "soon"],
+        ["Deploy?", "--timeout", "0"],
+        ["Deploy?", "--group", "../escape"],
+        ["Deploy?", "--urgency", "extreme"],
+    ],
+)
+def test_wrong_use_cannot_be_taken_for_a_declined_question(run: Run, wrong: list[str]) -> None:
+    result = run("ask", *wrong)
+
+    assert result.exit_code == 64
+    assert "Error: " in result.stderr
+
+
+@pytest.mark.usefixtures("host")
+def test_what_the_host_refuses_is_told_with_the_reason(run: Run) -> None:
+    result = run("ask", "Deploy?", "-o", "Yes", "-o", "yes")
+
+    assert result.exit_code == 1
+    assert "differ" in result.stderr
+
+
+def test_ctrl_c_tells_the_host_that_nobody_waits(host: Host) -> None:
+    process = start_pynchy(host, "ask", "Deploy?", stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    assert "Asked as" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+
+    with process:
+        rest = process.stderr.read()
+
+    assert process.returncode == 130
+    assert "stays open" in rest
+    until(lambda: not host.client.pending()[0]["call_waits"])

@@ -1,0 +1,114 @@
+"""What all commands share: help, lazy imports, completion, and init."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.support import Host, Run
+
+from pynchy.cli import COMMANDS
+from pynchy.config import load_settings
+
+HEAVY = {"rich", "pydantic", "starlette", "uvicorn", "aiofiles", "tomli"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help_with_an_example(run: Run, command: str, flag: str) -> None:
+    result = run(command, flag)
+
+    assert result.exit_code == 0
+    assert "Example" in result.stdout
+    assert r"\b" not in result.stdout
+
+
+def test_the_list_of_commands_names_each(run: Run) -> None:
+    listed = run("--help").stdout
+
+    assert all(f"  {name} " in listed for name in COMMANDS)
+    assert "\n    pynchy serve " in listed
+
+
+def test_a_wrong_command_gets_a_near_one_suggested(run: Run) -> None:
+    result = run("pendign")
+
+    assert result.exit_code == 2
+    assert "Did you mean pending?" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["mcp", "--help"], ["--help"]])
+def test_mcp_and_help_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import json, sys\nfrom pynchy.cli import cli\n"
+        f"cli({arguments!r}, standalone_mode=False)\n"
+        "print('\\n' + json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    loaded = set(json.loads(out.stdout.splitlines()[-1]))
+    assert not loaded & HEAVY
+    assert "pynchy" in loaded
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(run: Run, shell: str) -> None:
+    result = run("completion", shell)
+
+    assert result.exit_code == 0
+    assert "_PYNCHY_COMPLETE" in result.stdout
+
+
+def complete(words: str, data: Path) -> list[str]:
+    env = {"_PYNCHY_COMPLETE": "bash_complete", "COMP_WORDS": words, "PYNCHY_DATA_DIR": str(data)}
+    code = "from pynchy.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env | {"COMP_CWORD": str(len(words.split(" ")) - 1), "HOME": str(data)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize("command", ["answer", "decline", "retry", "show"])
+def test_ids_are_completed_from_the_running_host(host: Host, command: str) -> None:
+    short_id = host.ask("Why?")
+
+    assert complete(f"pynchy {command} ", host.data.path) == [short_id]
+    other = Path("/nonexistent")
+    assert complete(f"pynchy --data-dir {host.data.path} {command} ", other) == [short_id]
+
+
+def test_completion_is_silent_without_a_host(tmp_path: Path) -> None:
+    assert complete("pynchy answer ", tmp_path) == []
+    assert complete("pynchy pend", tmp_path) == ["pending"]
+
+
+def test_init_writes_settings_that_are_valid_and_says_what_is_next(
+    tmp_path: Path, run: Run
+) -> None:
+    result = run("init")
+
+    assert result.exit_code == 0
+    assert "pynchy serve" in result.stdout
+    load_settings(tmp_path / "pynchy.toml")
+
+
+def test_init_leaves_a_file_alone_unless_forced(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "conf" / "mine.toml"
+    assert run("init", str(path)).exit_code == 0
+    path.write_text("mine")
+
+    refused = run("init", str(path))
+    kept = path.read_text()
+    forced = run("init", "--force", str(path))
+
+    assert (refused.exit_code, kept) == (1, "mine")
+    assert "--force" in refused.stderr
+    assert forced.exit_code == 0
+    assert path.read_text() != "mine"

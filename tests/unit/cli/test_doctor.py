@@ -1,0 +1,174 @@
+"""What doctor finds, and what it advises."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.cli.support import Host, Run
+
+from pynchy.cli.checks.finding import Finding, Status
+from pynchy.cli.checks.groups import check_groups
+from pynchy.cli.checks.machine import check_clock, check_inotify, check_python
+from pynchy.config import Settings
+from pynchy.config.models import ChannelSettings
+from pynchy.datafolder import DataFolder
+
+
+def examine(run: Run, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    result = run("doctor", "--json", *arguments)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for finding in json.loads(result.stdout):
+        assert set(finding) == {"check", "status", "detail", "fix"}
+        assert bool(finding["fix"]) == (finding["status"] != "ok")
+        found.setdefault(finding["check"], []).append(finding)
+    return result.exit_code, found
+
+
+def status(findings: list[dict[str, Any]]) -> str:
+    return str(findings[0]["status"])
+
+
+@pytest.mark.usefixtures("host")
+def test_a_running_host_without_complaints_is_well(run: Run) -> None:
+    code, found = examine(run)
+
+    assert code == 0
+    assert status(found["host"]) == "ok"
+    assert status(found["data folder"]) == status(found["token"]) == "ok"
+    assert run("doctor").stdout.splitlines()[0].startswith("ok       python: ")
+
+
+def test_no_host_is_a_problem_with_its_fix(run: Run) -> None:
+    code, found = examine(run)
+
+    assert code == 1
+    assert status(found["host"]) == "problem"
+    assert found["host"][0]["fix"] == "pynchy serve"
+    assert status(found["data folder"]) == "warning"
+
+
+def test_files_that_others_can_read_are_problems(host: Host, run: Run) -> None:
+    host.data.path.chmod(0o755)
+    (host.data.path / "token").chmod(0o644)
+
+    code, found = examine(run)
+
+    assert code == 1
+    assert found["data folder"][0]["fix"] == f"chmod 700 {host.data.path}"
+    assert "chmod 600" in found["token"][0]["fix"]
+
+
+def test_wrong_settings_are_shown_with_their_place(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "pynchy.toml").write_text("wait_timout = 3\n")
+
+    _, found = examine(run)
+    _, missing = examine(run, "--config", "nowhere.toml")
+
+    assert status(found["settings"]) == "problem"
+    assert "pynchy.toml:1" in found["settings"][0]["detail"]
+    assert status(missing["settings"]) == "problem"
+
+
+def test_what_a_killed_host_left_behind_is_a_warning(tmp_path: Path, run: Run) -> None:
+    data = DataFolder(tmp_path / "data")
+    data.make()
+    data.announce("http://127.0.0.1:1")
+
+    _, found = examine(run)
+
+    assert status(found["last host"]) == "warning"
+
+
+def test_each_complaint_of_the_host_is_a_problem(host: Host, run: Run) -> None:
+    folder = host.data.ipc / "web-team" / "pending_questions"
+    host.ask("Why?")
+    host.stop()
+    (folder / "broken.json").write_text("{")
+    host.start()
+
+    code, found = examine(run)
+
+    assert code == 1
+    assert "damaged" in found["host"][1]["detail"]
+
+
+def groups(tmp_path: Path, **group: Any) -> list[Finding]:
+    settings = Settings.model_validate(
+        {"channels": {"slack": ChannelSettings()}, "groups": {"web": group}}
+    )
+    problems = ("slack: not connected",) if group.get("channels") == ["slack", "local"] else ()
+    return list(check_groups(settings, DataFolder(tmp_path), problems))
+
+
+def only(findings: list[Finding], word: str) -> Finding:
+    return next(finding for finding in findings if word in finding.detail)
+
+
+@pytest.mark.parametrize(
+    ("group", "word", "expected"),
+    [
+        ({}, "asks in local", Status.OK),
+        ({}, "could answer itself", Status.WARNING),
+        ({"agent_uid": 4242}, "another user", Status.OK),
+        ({"agent_uid": 0}, "could answer itself", Status.WARNING),
+        ({"launcher": {"command": ["docker", "{initial}"]}}, "sandbox (docker)", Status.OK),
+        ({"launcher": {"command": ["sh", "{initial}"]}}, "resumed by", Status.OK),
+        ({"launcher": {"command": ["no-such", "{initial}"]}}, "no-such", Status.PROBLEM),
+        ({"launcher": {"command": ["sh"], "cwd": "/no/such"}}, "/no/such", Status.PROBLEM),
+        ({"channels": ["slack"]}, "nobody may answer", Status.PROBLEM),
+        ({"channels": ["slack", "local"]}, "nobody may answer", Status.WARNING),
+        ({"channels": ["slack", "local"]}, "is down: slack", Status.WARNING),
+        (
+            {"channels": ["slack"], "allowed_users": {"slack": ["U1"]}},
+            "asks in slack",
+            Status.OK,
+        ),
+    ],
+)
+def test_groups(tmp_path: Path, group: dict[str, Any], word: str, expected: Status) -> None:
+    assert only(groups(tmp_path, **group), word).status is expected
+
+
+def test_a_group_with_people_to_answer_has_nothing_said_of_them(tmp_path: Path) -> None:
+    found = groups(tmp_path, channels=["slack"], allowed_users={"slack": ["U1"]})
+
+    assert not [finding for finding in found if "nobody" in finding.detail]
+
+
+def test_an_old_python_is_a_problem() -> None:
+    assert next(check_python((3, 10, 1))).status is Status.PROBLEM
+
+
+def test_inotify_limits_are_compared_with_what_is_used(tmp_path: Path) -> None:
+    limits = tmp_path / "sys/fs/inotify"
+    limits.mkdir(parents=True)
+    (limits / "max_user_instances").write_text("1\n")
+    (limits / "max_user_watches").write_text("1000\n")
+    for folder in ("fd", "fdinfo"):
+        (tmp_path / "42" / folder).mkdir(parents=True)
+    (tmp_path / "42/fd/3").symlink_to("anon_inode:inotify")
+    (tmp_path / "42/fdinfo/3").write_text("inotify wd:1\ninotify wd:2\n")
+
+    instances, watches = check_inotify(tmp_path)
+
+    assert instances.status is Status.WARNING
+    assert "max_user_instances=4" in instances.fix
+    assert watches.detail == "about 2 of 1000 watches used by this user"
+
+
+def test_a_machine_without_inotify_is_fine(tmp_path: Path) -> None:
+    assert [finding.status for finding in check_inotify(tmp_path)] == [Status.OK]
+
+
+def test_a_clock_that_went_back_is_noticed(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    data.audit.mkdir()
+    now = datetime.now(UTC)
+    line = {"seq": 1, "type": "asked", "at": (now + timedelta(hours=2)).isoformat()}
+    (data.audit / "events.jsonl").write_text(json.dumps(line) + "\n")
+
+    assert next(check_clock(data, now)).status is Status.WARNING
+    assert next(check_clock(data, now + timedelta(hours=3))).status is Status.OK
+    assert next(check_clock(data, datetime(1970, 1, 1, tzinfo=UTC))).status is Status.PROBLEM
