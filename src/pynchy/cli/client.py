@@ -59,8 +59,9 @@ class HostClient:
         return self._object("GET", "/healthz")
 
     def pending(self) -> list[Json]:
-        """Return everything that is not over and delivered."""
-        return self._list("GET", "/api/pending")
+        """Return everything that is not over and delivered, oldest first."""
+        listed = self._list("GET", "/api/pending")
+        return sorted(listed, key=lambda view: str(view.get("timestamp", "")))
 
     def history(self, limit: int, group: str | None, outcome: str | None) -> list[Json]:
         """Return what is over, newest first."""

@@ -131,6 +131,7 @@ def _left(question: QuestionView, now: datetime) -> str:
 def _undelivered_note(question: QuestionView) -> Text | None:
     if question.state != "undelivered":
         return None
-    note = Text(f"{question.short_id} was answered, but the answer did not reach the agent: ")
+    how = question.ending.outcome if question.ending else "over"
+    note = Text(f"{question.short_id} was {how}, but that did not reach the agent: ")
     note.append(one_line(question.delivery_error) or "no reason is known", "red")
     return note.append(f"\n  try again with: pynchy retry {question.short_id}")

@@ -12,20 +12,7 @@ from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
 
 # Programs that put what they start behind a wall of its own.
-_SANDBOXES = frozenset(
-    [
-        "apptainer",
-        "bwrap",
-        "docker",
-        "firejail",
-        "kubectl",
-        "nerdctl",
-        "nsjail",
-        "podman",
-        "runsc",
-        "systemd-nspawn",
-    ]
-)
+_SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
 # Where holding the data folder's token is the permission, there is nobody to list.
 _TOKEN_CHANNELS = frozenset({LOCAL, "web"})
 
