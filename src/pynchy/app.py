@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -107,6 +107,7 @@ class Host:
         )
         self._answering = Answering(self._desk, self._store, channels, settings)
         self._watcher: Watcher | None = None
+        self._unopened: dict[str, str] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Running]:
@@ -145,11 +146,29 @@ class Host:
 
     async def _open_channels(self, stack: AsyncExitStack) -> None:
         for name, channel in self._channels.items():
-            try:
-                await channel.open(self._answering)
-            except ChannelUnavailable as exc:
-                log.warning("a channel is down", extra={"channel": name, "why": str(exc)})
-            stack.push_async_callback(channel.close)
+            problem = await self._try(name, channel.open(self._answering))
+            if problem is not None:
+                self._unopened[name] = f"{name} could not be opened: {problem}"
+            stack.push_async_callback(self._close_channel, name, channel)
+
+    async def _close_channel(self, name: str, channel: Channel) -> None:
+        await self._try(name, channel.close())
+
+    async def _try(self, name: str, work: Awaitable[None]) -> str | None:
+        """Open or close a channel. Return what is broken there; it stops nobody else."""
+        try:
+            async with asyncio.timeout(self._settings.send_timeout.total_seconds()):
+                await work
+        except ChannelUnavailable as exc:
+            # It is up to the channel to connect later, and to say so until then.
+            log.warning("a channel is down", extra={"channel": name, "why": str(exc)})
+        except TimeoutError:
+            log.warning("a channel does not come to an end", extra={"channel": name})
+            return "it took too long"
+        except Exception as exc:
+            log.exception("a channel failed", extra={"channel": name})
+            return type(exc).__name__
+        return None
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[str]:
@@ -185,7 +204,7 @@ class Host:
 
     def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
-        found = [self._audit.problem]
+        found = [self._audit.problem, *self._unopened.values()]
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
