@@ -1,6 +1,7 @@
 """The straight way: an agent asks, a person answers, the agent has the answer."""
 
 import asyncio
+import json
 
 import pytest
 from tests.acceptance.support import ERAS, Host, MailboxAgent, agent_of
@@ -11,16 +12,44 @@ async def test_the_answer_reaches_the_agent_with_who_and_where(host: Host, era: 
     async with agent_of(host, era=era, PYNCHY_AGENT="dev") as agent:
         call = agent.asking("Deploy?")
         [question] = await host.listed()
-        reply = host.answer(question["short_id"], "1")
+        code, _, err = await host.cli("answer", question["short_id"], "1", "--by", "ana")
         text = await call
 
-    assert reply.status == 200
+    assert (code, err) == (0, "")
     for part in ("Deploy?", "Yes", "ana", "local"):
         assert part in text
     assert question["agent"] == "dev"
     closed = await host.closed(question["request_id"])
     assert closed["delivered"] == "live"
     assert closed["ending"]["answered_by"] == "ana"
+
+
+async def test_the_command_line_lists_answers_and_tells_who_came_second(host: Host) -> None:
+    async with agent_of(host) as agent:
+        call = agent.asking("Deploy?")
+        [question] = await host.listed()
+        _, listed, _ = await host.cli("pending", "--json")
+        first = await host.cli("answer", question["request_id"], "No", "--by", "ana")
+        second = await host.cli("answer", question["request_id"], "Yes", "--by", "ben")
+        text = await call
+    await host.closed(question["request_id"])
+    third = await host.cli("answer", question["short_id"], "Yes", "--by", "ben")
+    _, empty, _ = await host.cli("pending", "--json")
+    _, history, _ = await host.cli("history", "--json")
+    host.kill()
+    fourth = await host.cli("answer", question["short_id"], "Yes")
+
+    [entry] = json.loads(listed)
+    expected = {"request_id", "short_id", "group", "agent", "state", "questions"}
+    assert expected | {"channel_name", "timestamp", "expires_at"} <= set(entry)
+    assert [code for code, _, _ in (first, second, third, fourth)] == [0, 4, 4, 5]
+    for _, out, err in (second, third):
+        assert "ana" in out + err
+        assert "No" in out + err
+    assert "pynchy serve" in fourth[2]
+    assert "Answer: No" in text
+    assert json.loads(empty) == []
+    assert [each["request_id"] for each in json.loads(history)] == [question["request_id"]]
 
 
 async def test_twelve_answers_at_once_have_one_winner_whom_all_are_told(host: Host) -> None:

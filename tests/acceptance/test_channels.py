@@ -1,0 +1,365 @@
+"""Channels that fail in every way: the agent never hangs, and the person answers where they are.
+
+The host runs in this process, in a thread with a loop of its own, so that channels made here can
+be plugged in. All else is seen from outside as ever.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.support import DEADLINE_SECONDS, Json, MailboxAgent, Person, agent_of, until
+
+from pynchy.app import running_host
+from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.config import Settings
+from pynchy.datafolder import DataFolder
+from pynchy.errors import AlreadyOver, ChannelUnavailable, NotAllowed
+from pynchy.model import PendingQuestion, Reply
+
+
+class Chat(Channel):
+    """A chat that does as told, and remembers its cards."""
+
+    def __init__(self, name: str, send: str = "shows", settle_failures: int = 0) -> None:
+        self.name = name
+        self.send = send
+        self.settle_failures = settle_failures
+        self.cards: list[Any] = []
+        self.settled: list[Any] = []
+        self._desk: ReplyDesk | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def open(self, desk: ReplyDesk) -> None:
+        self._desk, self._loop = desk, asyncio.get_running_loop()
+        if self.send == "is closed":
+            raise ChannelUnavailable("it is closed")
+        await self._break("opening")
+
+    async def close(self) -> None:
+        await self._break("closing")
+
+    async def _break(self, doing: str) -> None:
+        if self.send == f"raises while {doing}":
+            raise ZeroDivisionError("a bug")
+        if self.send == f"hangs while {doing}":
+            await asyncio.Event().wait()
+
+    async def send_ask_user(self, jid: str, request_id: Any, questions: Any, *, card: Any) -> str:
+        match self.send:
+            case "cannot ask":
+                return await super().send_ask_user(jid, request_id, questions, card=card)
+            case "is closed" | "is down":
+                raise ChannelUnavailable("the service is down")
+            case "raises":
+                raise ZeroDivisionError("a bug")
+            case "hangs":
+                await asyncio.Event().wait()
+            case "gives no id":
+                return ""
+            case "gives nonsense":
+                return None  # type: ignore[return-value]
+            case "is cancelled":
+                raise asyncio.CancelledError
+        self.cards.append(card)
+        return f"{self.name}-{len(self.cards)}"
+
+    async def settle_card(
+        self, jid: str, message_id: str, request_id: Any, questions: Any, *, card: Any
+    ) -> None:
+        del jid, message_id, request_id, questions
+        if self.settle_failures:
+            self.settle_failures -= 1
+            raise ChannelUnavailable("the service is down")
+        self.settled.append(card)
+
+    def reply(
+        self, target: str, value: str, *, user: str | None, chat: str = "room"
+    ) -> PendingQuestion:
+        """Pass on what a person of the chat says; raise what the desk says to that."""
+        reply = Reply(
+            target, by=f"{user}'s name", channel=self.name, values=(value,), user_id=user, chat=chat
+        )
+        assert self._desk
+        assert self._loop
+        answering: Future[PendingQuestion] = asyncio.run_coroutine_threadsafe(
+            self._desk.answer(reply),  # type: ignore[arg-type]
+            self._loop,
+        )
+        return answering.result(DEADLINE_SECONDS)
+
+
+class HostThread:
+    """A host with extra channels, in a loop of its own."""
+
+    def __init__(self, data: Path, settings: Json, channels: list[Chat]) -> None:
+        self.person = Person(data)
+        self._settings = Settings.model_validate({"http": {"port": 0}} | settings)
+        self._channels = channels
+        self._ready = threading.Event()
+        self._stop: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+
+    def start(self) -> Person:
+        self._thread.start()
+        assert self._ready.wait(DEADLINE_SECONDS)
+        return self.person
+
+    def stop(self) -> None:
+        self._stop()
+        self._thread.join(DEADLINE_SECONDS)
+        assert not self._thread.is_alive()
+
+    async def _run(self) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        channels = {channel.name: channel for channel in self._channels}
+        async with running_host(self._settings, DataFolder(self.person.data), channels) as host:
+            self.person.url = host.url
+            self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+            self._ready.set()
+            await stopped.wait()
+
+
+StartWith = Callable[..., Person]
+
+
+@pytest.fixture
+def start_with(tmp_path: Path) -> Iterator[StartWith]:
+    """Start a host whose group `team` is routed to these channels, in the chat `room`."""
+    hosts: list[HostThread] = []
+
+    def start(*channels: Chat, **settings: Any) -> Person:
+        team = {
+            "channels": [channel.name for channel in channels],
+            "chat": {channel.name: "room" for channel in channels},
+            "allowed_users": {channel.name: ["U1"] for channel in channels},
+        }
+        groups = {"team": team, **settings.pop("groups", {})}
+        body = {"send_timeout": 0.3, "groups": groups, **settings}
+        hosts.append(HostThread(tmp_path / "data", body, list(channels)))
+        return hosts[-1].start()
+
+    yield start
+    for host in hosts:
+        host.stop()
+
+
+BROKEN = [
+    "cannot ask",
+    "is closed",
+    "is down",
+    "raises",
+    "hangs",
+    "gives no id",
+    "gives nonsense",
+    "is cancelled",
+]
+
+
+@pytest.mark.parametrize("how", BROKEN)
+async def test_with_no_channel_left_the_agent_gets_an_error_at_once(
+    start_with: StartWith, how: str
+) -> None:
+    host = start_with(Chat("first", how), Chat("second", how))
+
+    async with agent_of(host) as agent:
+        result = await agent.client.call_tool("ask_user", {"question": "Deploy?"})
+
+    assert result.is_error
+    text = result.content[0].text  # type: ignore[union-attr]
+    assert "could not be shown" in text
+    assert "first" in text
+    assert "second" in text
+    [closed] = await until(host.history, "the end")
+    assert closed["ending"]["outcome"] == "undeliverable"
+    assert host.pending() == []
+
+
+@pytest.mark.parametrize("how", BROKEN)
+async def test_a_broken_channel_leaves_the_question_to_the_next(
+    start_with: StartWith, how: str
+) -> None:
+    good = Chat("good")
+    host = start_with(Chat("broken", how), good)
+    agent = MailboxAgent(host.group("team"))
+
+    request_id = agent.ask()
+    await until(lambda: good.cards, "the card")
+    wanted = {"broken": "failed", "good": "shown"}
+    await until(lambda: _card_states(host, request_id) == wanted, "one card of two")
+    ended = good.reply(request_id, "1", user="U1")
+    response = await agent.receive(request_id)
+
+    assert ended.ending is not None
+    assert response["answered_by"] == "U1's name"
+    assert response["channel"] == "good"
+    await host.closed(request_id)
+    assert "show_failed" in host.kinds(request_id)
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs"])
+@pytest.mark.parametrize("doing", ["opening", "closing"])
+async def test_a_channel_that_breaks_while_it_is_opened_or_closed_stops_nobody(
+    start_with: StartWith, how: str, doing: str
+) -> None:
+    host = start_with(Chat("broken", f"{how} while {doing}"), Chat("good"))
+    agent = MailboxAgent(host.group("team"))
+
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+    assert host.answer(request_id, "1").status == 200
+    await agent.receive(request_id)
+
+    problems = host.http("GET", "/healthz").body["problems"]
+    assert any("broken" in problem for problem in problems) == (doing == "opening")
+
+
+async def test_the_first_answer_wins_and_the_other_card_is_settled(start_with: StartWith) -> None:
+    first, second = Chat("first"), Chat("second")
+    host = start_with(first, second)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: first.cards and second.cards, "both cards")
+
+    second.reply(first.cards[0].short_id, "No", user="U1")
+    with pytest.raises(AlreadyOver) as told:
+        first.reply(request_id, "Yes", user="U1")
+    response = await agent.receive(request_id)
+    await host.closed(request_id)
+
+    assert response["answers"][0]["selected"] == ["No"]
+    assert told.value.ending.channel == "second"
+    assert "No" in str(told.value)
+    for chat in (first, second):
+        assert chat.settled[-1].ending.answers[0].selected == ("No",)
+        assert not chat.cards[0].repeated
+
+
+async def test_the_answer_over_http_settles_every_card(start_with: StartWith) -> None:
+    chats = [Chat("first"), Chat("second")]
+    host = start_with(*chats)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+
+    assert host.answer(request_id, "1").status == 200
+    await agent.receive(request_id)
+    await host.closed(request_id)
+
+    assert [chat.settled[-1].ending.by for chat in chats] == ["ana", "ana"]
+
+
+@pytest.mark.parametrize("allowed", [{}, {"chat": []}, {"other": ["U1"]}, {"chat": ["U2"]}])
+async def test_who_is_not_on_the_list_may_not_answer(
+    start_with: StartWith, allowed: dict[str, list[str]]
+) -> None:
+    chat = Chat("chat")
+    team = {"channels": ["chat"], "chat": {"chat": "room"}, "allowed_users": allowed}
+    host = start_with(chat, groups={"team": team})
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+
+    for user in ("U1", "", None, "u2"):
+        with pytest.raises(NotAllowed):
+            chat.reply(request_id, "1", user=user)
+
+    assert host.question(request_id)["state"] == "open"
+    assert agent.response(request_id) is None
+
+
+async def test_a_question_is_answered_only_in_the_chat_where_it_was_asked(
+    start_with: StartWith,
+) -> None:
+    asked, other = Chat("asked"), Chat("other")
+    groups = {"team": {"channels": ["asked"], "chat": {"asked": "room"}}}
+    groups["team"]["allowed_users"] = {"asked": ["U1"], "other": ["U1"]}  # type: ignore[assignment]
+    host = start_with(asked, other, groups=groups)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+
+    with pytest.raises(NotAllowed):
+        asked.reply(request_id, "1", user="U1", chat="another room")
+    with pytest.raises(NotAllowed):
+        other.reply(request_id, "1", user="U1")
+
+    assert asked.reply(request_id, "1", user="U1").ending is not None
+    await agent.receive(request_id)
+
+
+async def test_a_card_that_cannot_be_settled_is_tried_again(start_with: StartWith) -> None:
+    chat = Chat("chat", settle_failures=1)
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+
+    host.answer(request_id, "1")
+    response = await agent.receive(request_id)
+    await until(lambda: "delivered" in host.kinds(request_id), "the delivery")
+    assert chat.settled == []
+    await host.closed(request_id)
+
+    assert response["outcome"] == "answered"
+    assert chat.settled[-1].ending.by == "ana"
+    assert host.kinds(request_id).count("settle_failed") == 1
+
+
+async def test_a_slow_channel_of_one_group_does_not_delay_another(start_with: StartWith) -> None:
+    slow = Chat("slow", "hangs")
+    host = start_with(slow, send_timeout=3600)
+    waiting = MailboxAgent(host.group("team"))
+    stuck = [waiting.ask(f"Question {number}?") for number in range(20)]
+    await until(lambda: len(host.pending()) == 20, "the stuck questions")
+
+    other = MailboxAgent(host.group("others"))
+    request_id = other.ask()
+    await host.state(request_id, "open")
+    host.answer(request_id, "1")
+    await other.receive(request_id)
+
+    # What is recorded can be answered even while its channel is stuck.
+    assert {p["state"] for p in host.pending() if p["group"] == "team"} == {"recorded"}
+    assert host.answer(stuck[0], "1").status == 200
+    assert (await waiting.receive(stuck[0]))["outcome"] == "answered"
+
+
+async def test_a_question_is_shown_again_after_a_restart_only_where_it_was_not(
+    tmp_path: Path,
+) -> None:
+    team = {"channels": ["shown", "missed"], "chat": {}}
+    settings = {"groups": {"team": team}, "send_timeout": 3600}
+    before = [Chat("shown"), Chat("missed", "hangs")]
+    host = HostThread(tmp_path / "data", settings, before)
+    person = host.start()
+    agent = MailboxAgent(person.group("team"))
+    request_id = agent.ask()
+    await until(lambda: before[0].cards, "the first card")
+    await person.state(request_id, "open")
+    host.stop()
+
+    after = [Chat("shown"), Chat("missed")]
+    host = HostThread(tmp_path / "data", settings, after)
+    person = host.start()
+    try:
+        await until(lambda: after[1].cards, "the card that was missed")
+        person.answer(request_id, "1")
+        await agent.receive(request_id)
+        await person.closed(request_id)
+    finally:
+        host.stop()
+
+    assert after[0].cards == []
+    assert after[1].cards[0].repeated
+    assert after[1].cards[0].short_id == before[0].cards[0].short_id
+    assert [chat.settled[-1].ending.by for chat in after] == ["ana", "ana"]
+
+
+def _card_states(host: Person, request_id: str) -> dict[str, str]:
+    return {card["channel"]: card["state"] for card in host.question(request_id)["cards"]}
