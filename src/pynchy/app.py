@@ -95,7 +95,7 @@ class Host:
             self._mailboxes,
             self._leases,
             self._late(),
-            Patience(settings.receipt_grace, settings.max_resumes),
+            Patience(settings.receipt_grace, settings.max_resumes, settings.answer_ttl),
         )
         self._expiry = Expiry(self._desk, self._store, self._mailboxes, self._leases, settings)
         self._asking = Asking(

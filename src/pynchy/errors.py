@@ -13,7 +13,7 @@ PynchyError
 │   ├── AlreadyOver            it has ended; says how
 │   ├── NotAllowed             this person may not answer it
 │   ├── InvalidReply           it fits none of what was asked
-│   └── NothingToRetry         no delivery has failed
+│   └── NotUndelivered         no delivery has failed
 ├── ChannelUnavailable       try another channel, retry later
 │   └── AskingUnsupported      this channel cannot ask at all
 ├── DeliveryFailed           keep the answer, retry
@@ -92,7 +92,7 @@ class InvalidReply(ReplyRejected):
     """The reply fits none of what was asked; the question stays open."""
 
 
-class NothingToRetry(ReplyRejected):
+class NotUndelivered(ReplyRejected):
     """The question has no failed delivery."""
 
 

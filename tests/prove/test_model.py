@@ -1,7 +1,8 @@
 """A machine of askers, answerers, clocks, deaths and restarts against a simple model.
 
-The real bridge, store files and mailbox run in one loop in which nothing happens by itself: threads are
-inlined, time stands still until it is moved, and after each rule everything that can happen has.
+The real bridge, store files and mailbox run in one loop in which nothing happens by itself:
+threads are inlined, time stands still until it is moved, and after each rule everything that can
+happen has happened.
 """
 
 import asyncio
@@ -15,24 +16,26 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from agent_runner.asking import _wire as agent_wire
-from agent_runner.asking import Option, Question, Request, RequestId
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
+    initialize,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
 
+from agent_runner.asking import Option, Question, Request, RequestId
+from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import Answering
 from pynchy.bridge.ask import Asking
-from pynchy.bridge.caretaker import Caretaker, Crew
 from pynchy.bridge.cards import Cards
+from pynchy.bridge.caretaker import Caretaker, Crew
 from pynchy.bridge.deliver import Delivery, LateSettings, Patience
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
@@ -48,8 +51,10 @@ from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher, FakeRunner
 
-GROUPS = ("resumable", "kept")
+GROUPS = ("resumable", "resumable", "kept")
+MOST_QUESTIONS = 4
 PEOPLE = ("ana", "ben", "cy")
+TURNS = st.integers(0, 40)
 ANSWER_TTL = timedelta(days=7)
 WAIT = timedelta(minutes=30)
 
@@ -67,20 +72,36 @@ class Inline(ThreadPoolExecutor):
 
 
 @dataclass
+class Agent:
+    """A process that asks: one lease, one session that outlives it."""
+
+    group: str
+    session_id: str
+    lease: str
+    alive: bool = True
+
+
+@dataclass
 class Asked:
     """What the model knows of one question."""
 
-    group: str
+    agent: Agent
     request_id: str
     data: bytes
     has_default: bool
-    lease: str
-    alive: bool = True
     waits: bool = True
     accepted: list[str] = field(default_factory=list)
     ending: Any = None
     taken_live: int = 0
     taken_late: int = 0
+
+    @property
+    def group(self) -> str:
+        return self.agent.group
+
+    @property
+    def alive(self) -> bool:
+        return self.agent.alive
 
     @property
     def key(self) -> tuple[GroupName, HostRequestId]:
@@ -131,7 +152,7 @@ class World:
         self.store = FileStore(self.folder / "ipc")
         self.desk = Desk(self.store, self.index, self.audit, self.clock.now)
         self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
-        for group in GROUPS:
+        for group in set(GROUPS):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
         self.leases = Leases(10**9)
         self.delivery = Delivery(
@@ -139,7 +160,7 @@ class World:
             self.mailboxes,
             self.leases,
             {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
-            Patience(timedelta(0), 4),
+            Patience(timedelta(0), 4, timedelta(days=365)),
         )
         self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.leases, self.settings)
         cards = Cards(self.desk, {"local": self.channel}, 10)
@@ -183,7 +204,8 @@ class Machine(RuleBasedStateMachine):
         self.launcher: FakeLauncher = FakeLauncher()
         self.world = World(self.folder, self.launcher, self.clock)
         self.asked: list[Asked] = []
-        self.locks: dict[str, Any] = {}
+        self.agents: list[Agent] = []
+        self.runners_seen = 0
         self.run(self.world.start())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -198,14 +220,42 @@ class Machine(RuleBasedStateMachine):
 
         return self.loop.run_until_complete(both())
 
+    def crash_during(self, work: Coroutine[Any, Any, Any], turns: int) -> Any:
+        """Let the host die so many turns of its loop into the work; return the work's result."""
+
+        async def begin() -> Any:
+            task = asyncio.ensure_future(work)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            done = task.done() and task.exception() is None
+            result = task.result() if done else None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.world.stop()
+            return result
+
+        result = self.loop.run_until_complete(begin())
+        self.restart()
+        return result
+
+    def restart(self) -> None:
+        self.world = World(self.folder, self.launcher, self.clock)
+        self.run(self.world.start())
+
     def teardown(self) -> None:
         self.drive_to_rest()
         for asked in self.asked:
             self.check_at_rest(asked)
-        self.run(self.world.stop())
+        self.loop.run_until_complete(self.world.stop())
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
         shutil.rmtree(self.folder)
+
+    @initialize(target=questions, group=st.sampled_from(GROUPS))
+    def somebody_has_asked(self, group: str) -> Asked:
+        asked = self.new_question(group, has_default=False)
+        self.run(self.world.take(asked))
+        return asked
 
     # What agents do.
 
@@ -213,23 +263,50 @@ class Machine(RuleBasedStateMachine):
         target=questions,
         group=st.sampled_from(GROUPS),
         has_default=st.booleans(),
-        number=st.integers(0, 10**6),
     )
-    def ask(self, group: str, has_default: bool, number: int) -> Asked:  # noqa: FBT001
-        request_id = f"q{len(self.asked)}-{number}"
-        lease = f"l{len(self.asked)}"
+    @precondition(lambda self: len(self.asked) < MOST_QUESTIONS)
+    def ask(self, group: str, has_default: bool) -> Asked:  # noqa: FBT001
+        asked = self.new_question(group, has_default=has_default)
+        self.run(self.world.take(asked))
+        return asked
+
+    @rule(target=questions, group=st.sampled_from(GROUPS), turns=TURNS)
+    @precondition(lambda self: len(self.asked) < MOST_QUESTIONS)
+    def ask_and_crash(self, group: str, turns: int) -> Asked:
+        """The host dies while it records the question; the file is still there for the next one."""
+        asked = self.new_question(group, has_default=False)
+        self.crash_during(self.world.take(asked), turns)
+        try:
+            self.run(self.world.take(asked))
+        except DuplicateRequest:
+            assert self.found(asked)
+        return asked
+
+    def new_question(self, group: str, *, has_default: bool) -> Asked:
+        agent = self.living_agent(group)
+        request_id = f"q{len(self.asked)}"
         question = Question(
             "Deploy?", options=(Option("Yes"), Option("No")), default="No" if has_default else None
         )
         request = Request(
             (question,), request_id=RequestId(request_id), wait_seconds=WAIT.total_seconds()
         )
-        data = agent_wire.encode_request(request, session_id=f"s{len(self.asked)}", lease=lease)
-        asked = Asked(group, request_id, data, has_default, lease)
+        data = agent_wire.encode_request(request, session_id=agent.session_id, lease=agent.lease)
+        asked = Asked(agent, request_id, data, has_default)
         self.asked.append(asked)
-        self.lease_file(asked).write_text('{"v": 1, "boot_id": ""}')
-        self.run(self.world.take(asked))
         return asked
+
+    def living_agent(self, group: str) -> Agent:
+        """Return the group's agent; a new process takes up the session of one that died."""
+        for agent in self.agents:
+            if agent.group == group and agent.alive:
+                return agent
+        agent = Agent(group, f"session of {group}", f"l{len(self.agents)}")
+        self.agents.append(agent)
+        self.lease_file(agent).write_text(
+            f'{{"v": 1, "boot_id": "", "session_id": "{agent.session_id}"}}'
+        )
+        return agent
 
     @rule(asked=questions)
     def ask_again(self, asked: Asked) -> None:
@@ -263,8 +340,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions)
     def agent_dies(self, asked: Asked) -> None:
-        asked.alive = asked.waits = False
-        self.lease_file(asked).unlink(missing_ok=True)
+        asked.agent.alive = False
+        self.lease_file(asked.agent).unlink(missing_ok=True)
         self.run(_nothing())
 
     # What people do.
@@ -272,6 +349,22 @@ class Machine(RuleBasedStateMachine):
     @rule(asked=questions, who=st.sampled_from(PEOPLE), value=st.sampled_from(["1", "2", "maybe"]))
     def answer(self, asked: Asked, who: str, value: str) -> None:
         self.reply(asked, lambda: self.world.answering.answer(self.a_reply(asked, who, value)))
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), turns=TURNS)
+    def answer_and_crash(self, asked: Asked, who: str, turns: int) -> None:
+        """The host dies around the answer; what it acknowledged must be there after the restart."""
+        before = self.found(asked)
+        work = self.world.answering.answer(self.a_reply(asked, who, "1"))
+        acknowledged = self.crash_during(work, turns)
+        after = self.found(asked)
+        if before.ending is None and acknowledged is not None:
+            self.accept(asked, acknowledged)
+            assert after.ending == acknowledged.ending
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE))
+    def answer_after_the_agent_died(self, asked: Asked, who: str) -> None:
+        self.agent_dies(asked)
+        self.answer(asked, who, "1")
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def decline(self, asked: Asked, who: str) -> None:
@@ -326,9 +419,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def host_restarts(self) -> None:
-        self.run(self.world.stop())
-        self.world = World(self.folder, self.launcher, self.clock)
-        self.run(self.world.start())
+        self.loop.run_until_complete(self.world.stop())
+        self.restart()
 
     @rule(ok=st.booleans(), acknowledges=st.booleans())
     def runner_ends(self, ok: bool, acknowledges: bool) -> None:  # noqa: FBT001
@@ -357,17 +449,18 @@ class Machine(RuleBasedStateMachine):
         assert len(living) == len(set(living))
 
     @invariant()
-    def a_living_agent_is_never_resumed(self) -> None:
-        for asked in self.asked:
-            started = [
-                r for r in self.launcher.runners if r.resumption.request_id == asked.request_id
-            ]
-            assert not (asked.alive and started), asked
+    def a_session_is_never_resumed_while_a_process_works_on_it(self) -> None:
+        fresh = self.launcher.runners[self.runners_seen :]
+        self.runners_seen = len(self.launcher.runners)
+        for runner in fresh:
+            session = (runner.resumption.group, runner.resumption.session_id)
+            living = {(a.group, a.session_id) for a in self.agents if a.alive}
+            assert session not in living, runner
 
     # Helpers.
 
-    def lease_file(self, asked: Asked) -> Path:
-        return self.folder / "ipc" / asked.group / "tasks" / f"{asked.lease}.lease"
+    def lease_file(self, agent: Agent) -> Path:
+        return self.folder / "ipc" / agent.group / "tasks" / f"{agent.lease}.lease"
 
     def about(self, asked: Asked, kind: str) -> None:
         data = agent_wire.encode_about(kind, RequestId(asked.request_id))
@@ -382,8 +475,9 @@ class Machine(RuleBasedStateMachine):
         try:
             after = self.run(work())
         except AlreadyOver as over:
-            assert before.ending is not None
-            assert over.ending == before.ending
+            told = over.ending
+            assert before.ending is not None, "an open question was said to be over"
+            assert told == before.ending, "who came second was told something else"
         else:
             assert before.ending is None
             self.accept(asked, after)
@@ -436,9 +530,9 @@ class Machine(RuleBasedStateMachine):
 
     def drive_to_rest(self) -> None:
         """Let every agent die and every runner work: then every answer must have arrived."""
-        for asked in self.asked:
-            asked.alive = asked.waits = False
-            self.lease_file(asked).unlink(missing_ok=True)
+        for agent in self.agents:
+            agent.alive = False
+            self.lease_file(agent).unlink(missing_ok=True)
         self.clock.move(ANSWER_TTL + timedelta(days=1))
         self.run(self.world.expiry.end_due())
         for _ in range(6 * len(self.asked) + 6):
@@ -471,7 +565,7 @@ def _memory() -> str | None:
 
 
 def test_no_order_of_events_loses_doubles_or_changes_an_answer(proof: Any) -> None:
-    examples = proof.choose(smoke=25, prove=1_500, everything=20_000)
+    examples = proof.choose(smoke=60, prove=1_500, everything=20_000)
     steps = proof.choose(smoke=30, prove=50, everything=80)
     proof.report("model", sequences=examples, steps_each=steps)
 

@@ -26,6 +26,9 @@ TEXT = Question("Why?")
         (MULTI, ("1", "1"), Answer(("Red",))),
         (MULTI, ("green", "and a bit of grey"), Answer(("Green",), "and a bit of grey")),
         (MULTI, ("something else",), Answer(text="something else")),
+        (MULTI, ("1, 3",), Answer(("Red", "Green"))),
+        (MULTI, ("red;green", "2"), Answer(("Red", "Green", "Blue"))),
+        (MULTI, ("1, and grey",), Answer(text="1, and grey")),
         (TEXT, ("because", "of", "7"), Answer(text="because of 7")),
     ],
 )
@@ -44,6 +47,7 @@ def test_values_become_an_answer(
         (CHOICE, (), "an answer is missing"),
         (CHOICE, ("  ",), "an answer is missing"),
         (MULTI, ("1", "7"), "no option 7"),
+        (MULTI, ("1,7",), "no option 7"),
         (TEXT, ("x" * 20_001,), "at most 20000 characters"),
     ],
 )
@@ -69,7 +73,7 @@ def test_a_written_number_beside_ticks_stays_text() -> None:
 def test_several_questions_take_one_value_each() -> None:
     spread = replies.spread((CHOICE, MULTI, TEXT), ("1", "1, 3", "a, b"))
 
-    assert spread == (("1",), ("1", "3"), ("a, b",))
+    assert spread == (("1",), ("1, 3",), ("a, b",))
 
 
 def test_too_few_values_for_several_questions_are_refused() -> None:

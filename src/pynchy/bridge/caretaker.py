@@ -95,8 +95,10 @@ class Caretaker:
         self._desk.wake(key)
 
     async def _finish(self, key: Key) -> None:
+        # The response goes first and alone: an agent waits, and writes hold each other up.
+        await self._crew.delivery.respond(key)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._crew.delivery.deliver(key))
+            tasks.create_task(self._crew.delivery.see_through(key))
             tasks.create_task(self._settle_until_finished(key))
         await self._desk.close(key)
 

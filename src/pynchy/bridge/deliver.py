@@ -25,7 +25,7 @@ from pynchy import wire
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import Delivered, GaveUp, Held, ResumeFailed, Resuming, Retried
 from pynchy.bridge.prompt import resume_prompt
-from pynchy.errors import DeliveryFailed, NothingToRetry
+from pynchy.errors import DeliveryFailed, NotUndelivered
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, SessionId, State
@@ -50,10 +50,11 @@ class LateSettings:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait before nobody is taken to be there."""
+    """How long to wait until nobody is taken to be there, and to keep what could not arrive."""
 
     receipt_grace: timedelta
     max_resumes: int
+    keep_undelivered: timedelta
 
 
 class Delivery:
@@ -72,16 +73,24 @@ class Delivery:
         self._leases = leases
         self._late = late
         self._grace = patience.receipt_grace
+        self._keep_undelivered = patience.keep_undelivered
         self._slots = asyncio.Semaphore(patience.max_resumes)
         self._starting: dict[tuple[GroupName, SessionId], asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def deliver(self, key: Key) -> None:
-        """Return when the agent has the outcome."""
+    async def respond(self, key: Key) -> None:
+        """Write the response, for whoever waits."""
+        pending = self._desk.get(key)
+        if pending.delivered is None:
+            mailbox = self._mailboxes.of(pending.group)
+            response = wire.response_json(pending)
+            await asyncio.to_thread(mailbox.respond, pending.request_id, response)
+
+    async def see_through(self, key: Key) -> None:
+        """Return when the agent has the outcome, for which there is a response."""
         pending = self._desk.get(key)
         if pending.delivered is not None:
             return
         mailbox = self._mailboxes.of(pending.group)
-        await asyncio.to_thread(mailbox.respond, pending.request_id, wire.response_json(pending))
         if pending.ending is not None and not pending.ending.outcome.resumes:
             await self._delivered(key, DeliveryPath.NONE)
             return
@@ -92,12 +101,18 @@ class Delivery:
                 await self._desk.changed(key, version, LOOK_SECONDS)
 
     async def retry(self, pending: PendingQuestion, by: str) -> PendingQuestion:
-        """Start a failed delivery again. Raise NothingToRetry if none has failed."""
+        """Start a failed delivery again. Raise NotUndelivered if none has failed."""
         if pending.state is not State.UNDELIVERED:
-            raise NothingToRetry(f"{pending.short_id} is {pending.state}; no delivery has failed")
+            raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
         if pending.group not in self._late:
-            raise NothingToRetry(f"{pending.short_id}: {NO_LAUNCHER}")
+            raise NotUndelivered(f"{pending.short_id}: {NO_LAUNCHER}")
         return await self._desk.take(pending.key, Retried(by))
+
+    async def dismiss(self, pending: PendingQuestion) -> PendingQuestion:
+        """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""
+        if pending.state is not State.UNDELIVERED:
+            raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
+        return await self._desk.take(pending.key, Delivered(DeliveryPath.NONE, self._desk.now()))
 
     async def _advance(
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
@@ -110,20 +125,37 @@ class Delivery:
         if ours and await asyncio.to_thread(mailbox.is_resumed, pending.request_id):
             return await self._delivered(pending.key, DeliveryPath.LATE)
         if pending.state is State.UNDELIVERED:
-            return False
+            return await self._dismiss_if_old(pending)
         if not ours and await self._runner_lives(pending, mailbox, grace_ends):
             return await self._hold(pending)
         return await self._go_late(pending, mailbox)
 
+    async def _dismiss_if_old(self, pending: PendingQuestion) -> bool:
+        """Stop keeping an answer that nobody has come for in all that time; history keeps it."""
+        ended_at = pending.ending.at if pending.ending else pending.timestamp
+        if self._desk.now() - ended_at < self._keep_undelivered:
+            return False
+        await self.dismiss(pending)
+        return True
+
     async def _runner_lives(
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
     ) -> bool:
+        if await self._is_session_busy(pending, mailbox):
+            return True
+        return not pending.lease and self._desk.now() < grace_ends
+
+    async def _is_session_busy(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
+        """True while a process works on the session: the one that asked, or any other."""
         late = self._late.get(pending.group)
         if late and late.launcher.is_live(pending.group, pending.session_id):
             return True
-        if pending.lease:
-            return await asyncio.to_thread(self._leases.is_live, mailbox, pending.lease)
-        return self._desk.now() < grace_ends
+        return await asyncio.to_thread(self._holds_lease, pending, mailbox)
+
+    def _holds_lease(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
+        if pending.lease and self._leases.is_live(mailbox, pending.lease):
+            return True
+        return self._leases.is_session_live(mailbox, pending.session_id)
 
     async def _hold(self, pending: PendingQuestion) -> bool:
         waits = pending.call_waits and self._desk.now() < pending.wait_until
@@ -140,29 +172,33 @@ class Delivery:
         retry_at = pending.late.retry_at
         if retry_at and self._desk.now() < retry_at:
             return False
-        session = (pending.group, pending.session_id)
         async with self._slots:
-            async with self._starting[session]:
-                if late.launcher.is_live(*session) and not await self._is_own(pending, late):
-                    return False
-                runner = await self._resume(pending, mailbox, late)
+            async with self._starting[pending.group, pending.session_id]:
+                before = await self._started_before(pending, late)
+                if before is None and await self._is_session_busy(pending, mailbox):
+                    return await self._step_back(pending, mailbox)
+                runner = before or await self._resume(pending, mailbox, late)
             if runner is None:
                 return await self._delivered(pending.key, DeliveryPath.LIVE)
             await self._see_it_through(pending.key, mailbox, late, runner)
         return True
 
-    async def _is_own(self, pending: PendingQuestion, late: LateSettings) -> bool:
-        """True if the runner that lives is this question's own, from before a restart."""
-        return await late.launcher.find(self._resumption(pending)) is not None
+    async def _started_before(self, pending: PendingQuestion, late: LateSettings) -> Runner | None:
+        """Return the runner of an attempt that a host before this one has begun."""
+        if pending.state is not State.RESUMING or pending.late.retry_at is not None:
+            return None
+        return await late.launcher.find(self._resumption(pending))
+
+    async def _step_back(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
+        """Leave the answer to the process that lives: it can ask for it."""
+        await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
+        await self._desk.take(pending.key, Held())
+        return True
 
     async def _resume(
         self, pending: PendingQuestion, mailbox: Mailbox, late: LateSettings
     ) -> Runner | RunnerEnd | None:
         """Return the runner, or why there is none; None if the agent has the answer after all."""
-        if pending.state is State.RESUMING and pending.late.retry_at is None:
-            found = await late.launcher.find(self._resumption(pending))
-            if found is not None:
-                return found
         claim = pending.late.claim or secrets.token_hex(16)
         pending = await self._desk.take(pending.key, Resuming(claim))
         now = self._desk.now()

@@ -108,6 +108,8 @@ class Desk:
                 self.tell(event)
             self.wake(key)
         self.on_ended(key)
+        # Let that start before the caller goes on: an agent waits for the answer.
+        await asyncio.sleep(0)
         if winner != ending:
             raise AlreadyOver(winner)
         return pending

@@ -103,13 +103,13 @@ class Expiry:
         open_ids = {pending.key for pending in self._desk.index}
         for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
             mailbox = self._mailboxes.of(group)
-            if not mailbox.exists():
-                continue
             kept = {request_id for name, request_id in open_ids if name == group}
-            await asyncio.to_thread(
-                mailbox.tidy, kept, now - retention.responses, now - retention.rejected
-            )
-            await asyncio.to_thread(self._leases.tidy, mailbox)
+            responses, rejected = now - retention.responses, now - retention.rejected
+            try:
+                await asyncio.to_thread(mailbox.tidy, kept, responses, rejected)
+                await asyncio.to_thread(self._leases.tidy, mailbox)
+            except FileNotFoundError:
+                log.debug("a group's folders are not there", extra={"group": group})
         return removed
 
     async def _tidy_if_due(self) -> None:

@@ -28,10 +28,7 @@ def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tu
             f"{len(questions)} questions were asked and {len(values)} values given: "
             "give one for each, or answer one at a time with its number"
         )
-    return tuple(
-        tuple(_SEPARATOR.split(value)) if question.multi_select else (value,)
-        for question, value in zip(questions, values, strict=True)
-    )
+    return tuple((value,) for value in values)
 
 
 def match(question: Question, values: tuple[str, ...]) -> Answer:
@@ -44,6 +41,8 @@ def match(question: Question, values: tuple[str, ...]) -> Answer:
         return check(question, Answer(text=whole))
     if label := _label(question, whole):
         return Answer(selected=(label,))
+    if question.multi_select:
+        cleaned = [part for value in cleaned for part in _parts(question, value)]
     labels = [_label(question, value) for value in cleaned]
     chosen = tuple(label for label in labels if label is not None)
     if question.multi_select:
@@ -72,6 +71,13 @@ def check(question: Question, answer: Answer) -> Answer:
 def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
     """Return the asker's own defaults as answers."""
     return tuple(match(question, question.default) for question in questions)
+
+
+def _parts(question: Question, value: str) -> list[str]:
+    """Return `1, 3` as two values; a text with commas stays one."""
+    parts = _SEPARATOR.split(value)
+    every = all(_NUMBER.match(part) or _label(question, part) for part in parts)
+    return parts if every and value not in question.labels else [value]
 
 
 def _label(question: Question, value: str) -> str | None:

@@ -27,6 +27,7 @@ COMMANDS = {
     "answer": ("answer", "Answer a question."),
     "decline": ("decline", "End a question without an answer."),
     "retry": ("retry", "Deliver an answer again that did not arrive."),
+    "dismiss": ("dismiss", "Stop keeping an answer that could not be delivered."),
     "history": ("history", "List what is over, and how it ended."),
     "events": ("events", "List what happened, or follow it."),
     "sweep": ("sweep", "End what is stale."),

@@ -87,6 +87,10 @@ class HostClient:
         body = {"by": by} | ({"reason": reason} if reason else {})
         return self._object("POST", _path(target, "decline"), body)
 
+    def dismiss(self, target: str) -> Json:
+        """Stop keeping an answer that could not be delivered."""
+        return self._object("POST", _path(target, "dismiss"), {})
+
     def retry(self, target: str, by: str) -> Json:
         """Try a failed delivery again."""
         return self._object("POST", _path(target, "retry"), {"by": by})

@@ -61,7 +61,8 @@ def next_step(question: QuestionView) -> Iterator[Text]:
     if question.waits:
         yield Text(f"\nAnswer with: pynchy answer {question.short_id} VALUE", "dim")
     elif question.state == "undelivered":
-        yield Text(f"\nTry again with: pynchy retry {question.short_id}", "dim")
+        short_id = question.short_id
+        yield Text(f"\nTry again: pynchy retry {short_id}, or: pynchy dismiss {short_id}", "dim")
 
 
 def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:

@@ -51,5 +51,5 @@ def _describe(finding: Json, *, dry_run: bool) -> str:
 
 def _advice(state: str, short_id: str) -> str:
     if state == "undelivered":
-        return f"try again with: pynchy retry {short_id}"
+        return f"try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}"
     return f"end it with: pynchy decline {short_id}"

@@ -134,4 +134,5 @@ def _undelivered_note(question: QuestionView) -> Text | None:
     how = question.ending.outcome if question.ending else "over"
     note = Text(f"{question.short_id} was {how}, but that did not reach the agent: ")
     note.append(one_line(question.delivery_error) or "no reason is known", "red")
-    return note.append(f"\n  try again with: pynchy retry {question.short_id}")
+    short_id = question.short_id
+    return note.append(f"\n  try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}")

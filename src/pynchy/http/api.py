@@ -29,7 +29,7 @@ from pynchy.errors import (
     AmbiguousQuestion,
     InvalidReply,
     NotAllowed,
-    NothingToRetry,
+    NotUndelivered,
     ReplyRejected,
     UnknownQuestion,
 )
@@ -110,6 +110,7 @@ def make_api(office: Office) -> Starlette:
             Route("/api/questions/{id}/answer", routes.answer, methods=["POST"]),
             Route("/api/questions/{id}/decline", routes.decline, methods=["POST"]),
             Route("/api/questions/{id}/retry", routes.retry, methods=["POST"]),
+            Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
         ],
         exception_handlers={
             ReplyRejected: _refused,
@@ -134,6 +135,7 @@ class _Routes:
 
     async def pending(self, _request: Request) -> Response:
         listed = [p for p in self._office.desk.index if p.delivered is None]
+        listed.sort(key=lambda pending: pending.timestamp)
         return _json([wire.pending_view(p) for p in listed])
 
     async def history(self, request: Request) -> Response:
@@ -179,6 +181,10 @@ class _Routes:
         pending = await self._office.answering.find(request.path_params["id"])
         return _json(wire.pending_view(await self._office.delivery.retry(pending, body.by)))
 
+    async def dismiss(self, request: Request) -> Response:
+        pending = await self._office.answering.find(request.path_params["id"])
+        return _json(wire.pending_view(await self._office.delivery.dismiss(pending)))
+
     async def sweep(self, request: Request) -> Response:
         body = SweepBody.model_validate_json(await request.body() or b"{}")
         findings = await self._office.expiry.sweep(dry_run=body.dry_run)
@@ -217,7 +223,7 @@ _STATUS: dict[type[ReplyRejected], int] = {
     AmbiguousQuestion: 409,
     NotAllowed: 403,
     InvalidReply: 422,
-    NothingToRetry: 409,
+    NotUndelivered: 409,
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from pynchy import wire
 from pynchy.folder import UnsafeFile
 from pynchy.ipc.mailbox import Mailbox
-from pynchy.model import GroupName
+from pynchy.model import GroupName, SessionId
 
 _LEASE_CAP = 4_096
 
@@ -43,6 +43,23 @@ class Leases:
         finally:
             os.close(fd)
 
+    def is_session_live(self, mailbox: Mailbox, session_id: SessionId) -> bool:
+        """True while any process of the group renews a lease for that session."""
+        if not session_id:
+            return False
+        names = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
+        return any(
+            self.is_live(mailbox, name.removesuffix(".lease"))
+            for name in names
+            if self._session_of(mailbox, name) == session_id
+        )
+
+    def _session_of(self, mailbox: Mailbox, name: str) -> str:
+        try:
+            return wire.read_lease(mailbox.tasks.read(name, _LEASE_CAP)).session_id
+        except (OSError, UnsafeFile):
+            return ""
+
     def tidy(self, mailbox: Mailbox) -> None:
         """Remove the files of leases that nobody renews."""
         for name in mailbox.tasks.names():
@@ -65,7 +82,7 @@ class Leases:
 
         Elsewhere (another kernel behind a shared folder) locks do not reach us and say nothing.
         """
-        boot_id = wire.read_boot_id(os.pread(fd, _LEASE_CAP, 0))
+        boot_id = wire.read_lease(os.pread(fd, _LEASE_CAP, 0)).boot_id
         if not boot_id or boot_id != self._boot_id:
             return False
         try:

@@ -71,8 +71,13 @@ class Mailbox:
 
     def respond(self, request_id: RequestId, response: bytes) -> None:
         """Write the response unless one is there already."""
-        self._responses.make()
-        self._responses.create(f"{request_id}.json", response)
+        name = f"{request_id}.json"
+        try:
+            self._responses.create(name, response)
+        except FileNotFoundError:
+            # Only now: an agent waits, and making sure of each folder takes its time.
+            self._responses.make()
+            self._responses.create(name, response)
 
     def has_response(self, request_id: RequestId) -> bool:
         """True if the agent can read how its question ended."""

@@ -12,11 +12,13 @@ import fcntl
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
@@ -91,7 +93,7 @@ class CommandLauncher:
         task.add_done_callback(lambda _: self._live.pop(stem, None))
         return _Following(task)
 
-    async def _spawn(self, stem: str, resumption: Resumption) -> asyncio.subprocess.Process:
+    async def _spawn(self, stem: str, resumption: Resumption) -> subprocess.Popen[bytes]:
         await asyncio.to_thread(self._folder.make)
         lock_fd = await asyncio.to_thread(self._take_lock, stem)
         try:
@@ -99,21 +101,24 @@ class CommandLauncher:
             # A retry counts its attempts anew; an old result must not pass for its own.
             await asyncio.to_thread(self._folder.remove, f"{stem}.result")
             await asyncio.to_thread(self._folder.replace, f"{stem}.job", job)
-            return await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-S",
-                supervisor.__file__,
-                str(self._folder.path / f"{stem}.job"),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-                pass_fds=[lock_fd],
-                env=self._env(resumption),
-            )
+            return await asyncio.to_thread(self._start_supervisor, stem, lock_fd, resumption)
         finally:
             os.close(lock_fd)
+
+    def _start_supervisor(
+        self, stem: str, lock_fd: int, resumption: Resumption
+    ) -> subprocess.Popen[bytes]:
+        job = str(self._folder.path / f"{stem}.job")
+        # Not asyncio's subprocess: closing its transport would kill a runner that is to go on.
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", supervisor.__file__, job],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[lock_fd],
+            env=self._env(resumption),
+        )
 
     def _take_lock(self, stem: str) -> int:
         path = self._folder.path / f"{stem}.lock"
@@ -150,8 +155,8 @@ class CommandLauncher:
             }
         ).encode()
 
-    async def _child_end(self, stem: str, process: asyncio.subprocess.Process) -> RunnerEnd:
-        await process.wait()
+    async def _child_end(self, stem: str, process: subprocess.Popen[bytes]) -> RunnerEnd:
+        await _end_of(process)
         return await asyncio.to_thread(self._read_end, stem)
 
     async def _adopted_end(self, stem: str) -> RunnerEnd:
@@ -207,6 +212,20 @@ class _Following:
     async def ended(self) -> RunnerEnd:
         """See Runner."""
         return await asyncio.shield(self.task)
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> None:
+    """Return when the process has ended; a thread of its own waits for that."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+
+    def wait() -> None:
+        process.wait()
+        with suppress(RuntimeError):  # the host has stopped meanwhile
+            loop.call_soon_threadsafe(ended.set)
+
+    Thread(target=wait, daemon=True, name=f"runner {process.pid}").start()
+    await ended.wait()
 
 
 def _stem(resumption: Resumption) -> str:

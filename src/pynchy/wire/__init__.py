@@ -4,12 +4,13 @@ What comes in is checked here, once; what goes out has the shapes of docs/mailbo
 """
 
 from pynchy.wire.mailbox import (
+    Lease,
     claim_json,
     error_json,
     host_json,
     initial_json,
-    read_boot_id,
     read_claim,
+    read_lease,
     rejected_json,
     response_json,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "AskRequest",
     "CancelRequest",
     "Envelope",
+    "Lease",
     "Request",
     "WithdrawRequest",
     "answers_out",
@@ -59,11 +61,11 @@ __all__ = [
     "pending_json",
     "pending_view",
     "question_out",
-    "read_boot_id",
     "read_claim",
     "read_ending",
     "read_envelope",
     "read_event_kind",
+    "read_lease",
     "read_pending",
     "read_request",
     "read_sequence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -73,14 +74,26 @@ def read_claim(data: bytes) -> str | None:
     return claim if isinstance(claim, str) else None
 
 
-def read_boot_id(data: bytes) -> str:
-    """Return the boot id of a lease; empty where it says none."""
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What a lease says: on which boot of which kernel its owner runs, and for which session."""
+
+    boot_id: str = ""
+    session_id: str = ""
+
+
+def read_lease(data: bytes) -> Lease:
+    """Return what the lease says; what it does not say is empty."""
     try:
         value = from_json(data)
     except ValueError:
-        return ""
-    boot_id = value.get("boot_id") if isinstance(value, dict) else None
-    return boot_id if isinstance(boot_id, str) else ""
+        return Lease()
+    said = value if isinstance(value, dict) else {}
+    boot_id, session_id = said.get("boot_id"), said.get("session_id")
+    return Lease(
+        boot_id if isinstance(boot_id, str) else "",
+        session_id if isinstance(session_id, str) else "",
+    )
 
 
 def rejected_json(name: str, reason: str, at: datetime, content: bytes) -> bytes:
