@@ -1,0 +1,109 @@
+"""Make the pictures of the README: run the real commands on a real host and draw what they print.
+
+.venv/bin/python docs/images/make.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+PYNCHY = str(Path(sys.executable).with_name("pynchy"))
+HERE = Path(__file__).parent
+WIDTH = 118
+
+
+def main() -> None:
+    """Ask a few things, and draw `pynchy pending` and `pynchy show`."""
+    with tempfile.TemporaryDirectory() as data, hosted(data) as env:
+        askers = [ask(env, *words) for words in QUESTIONS]
+        draw("pending", env, ["pending"])
+        short_id = json.loads(run(env, ["pending", "--json"]))[0]["short_id"]
+        draw("show", env, ["show", short_id])
+        for asker in askers:
+            asker.kill()
+            asker.wait()
+
+
+QUESTIONS = [
+    (
+        "Deploy 2.1 to production?",
+        "-o", "Yes", "-o", "Staging first", "-o", "No",
+        "--group", "web-team", "--title", "Release 2.1", "--urgency", "high",
+    ),
+    ("Which browsers must it support?", "-o", "Firefox", "-o", "Chrome", "-o", "Safari",
+     "--multi", "--group", "web-team"),
+    ("What should the migration be called?", "--group", "backend"),
+]  # fmt: skip
+
+
+@contextmanager
+def hosted(data: str) -> Iterator[dict[str, str]]:
+    """Run a host for the time being."""
+    env = {**os.environ, "PYNCHY_DATA_DIR": data, "COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
+    serve = [PYNCHY, "serve", "--port", "0", "--log-level", "error"]
+    with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE) as host:  # noqa: S603 - our own
+        assert host.stdout is not None  # noqa: S101 - it is a pipe
+        host.stdout.readline()
+        try:
+            yield env
+        finally:
+            host.terminate()
+
+
+def ask(env: dict[str, str], *words: str) -> subprocess.Popen[str]:
+    """Ask in the background; return when the host has the question."""
+    asker = subprocess.Popen(  # noqa: S603 - our own
+        [PYNCHY, "ask", *words], env=env, stderr=subprocess.PIPE, text=True
+    )
+    assert asker.stderr is not None  # noqa: S101 - it is a pipe
+    asker.stderr.readline()
+    return asker
+
+
+def run(env: dict[str, str], words: list[str]) -> str:
+    """Run the command at a terminal, and return what it printed."""
+    parent, child = pty.openpty()
+    with subprocess.Popen([PYNCHY, *words], env=env, stdout=child, stderr=child) as process:  # noqa: S603 - our own
+        os.close(child)
+        printed = b"".join(_read_all(parent))
+        process.wait()
+    return printed.decode()
+
+
+def _read_all(fd: int) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = os.read(fd, 65_536)
+        except OSError:  # the terminal is closed
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+def draw(name: str, env: dict[str, str], words: list[str]) -> None:
+    """Write the picture of a command."""
+    with Path(os.devnull).open("w") as nowhere:
+        console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
+        console.print(Text(f"$ pynchy {' '.join(words)}", "bold green"))
+        console.print(Text.from_ansi(run(env, words).replace("\r\n", "\n")))
+    svg = console.export_svg(title="pynchy")
+    # The picture must not fetch a font from anywhere.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    (HERE / f"{name}.svg").write_text(svg)
+
+
+if __name__ == "__main__":
+    main()
