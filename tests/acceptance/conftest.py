@@ -1,6 +1,7 @@
 """Fixtures that start real processes and leave none behind."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -43,3 +44,9 @@ def shared_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     asyncio.run(host.start())
     yield host
     host.kill()
+
+
+@pytest.fixture
+def group() -> str:
+    """The name of a group that no other test uses."""
+    return f"group-{os.urandom(6).hex()}"

@@ -104,11 +104,12 @@ class Person:
     def retry(self, target: str, by: str = "ana") -> HttpReply:
         return self.http("POST", f"/api/questions/{target}/retry", {"by": by})
 
-    async def listed(self, count: int = 1) -> list[Json]:
-        """Wait until so many questions are open to people, and return them."""
+    async def listed(self, count: int = 1, group: str | None = None) -> list[Json]:
+        """Wait until so many questions (of the group) are open to people, and return them."""
 
         def look() -> list[Json] | None:
             found = [p for p in self.pending() if p["state"] == "open"]
+            found = [p for p in found if group in {None, p["group"]}]
             return found if len(found) >= count else None
 
         found: list[Json] = await until(look, f"{count} open questions")

@@ -8,18 +8,20 @@ from tests.acceptance.support import ERAS, Host, MailboxAgent, agent_of
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_answer_reaches_the_agent_with_who_and_where(host: Host, era: str) -> None:
-    async with agent_of(host, era=era, PYNCHY_AGENT="dev") as agent:
+async def test_the_answer_reaches_the_agent_with_who_and_where(
+    shared_host: Host, group: str, era: str
+) -> None:
+    async with agent_of(shared_host, group, era=era, PYNCHY_AGENT="dev") as agent:
         call = agent.asking("Deploy?")
-        [question] = await host.listed()
-        code, _, err = await host.cli("answer", question["short_id"], "1", "--by", "ana")
+        [question] = await shared_host.listed(group=group)
+        code, _, err = await shared_host.cli("answer", question["short_id"], "1", "--by", "ana")
         text = await call
 
     assert (code, err) == (0, "")
     for part in ("Deploy?", "Yes", "ana", "local"):
         assert part in text
     assert question["agent"] == "dev"
-    closed = await host.closed(question["request_id"])
+    closed = await shared_host.closed(question["request_id"])
     assert closed["delivered"] == "live"
     assert closed["ending"]["answered_by"] == "ana"
 
@@ -52,12 +54,16 @@ async def test_the_command_line_lists_answers_and_tells_who_came_second(host: Ho
     assert [each["request_id"] for each in json.loads(history)] == [question["request_id"]]
 
 
-async def test_twelve_answers_at_once_have_one_winner_whom_all_are_told(host: Host) -> None:
-    async with agent_of(host) as agent:
+async def test_twelve_answers_at_once_have_one_winner_whom_all_are_told(
+    shared_host: Host, group: str
+) -> None:
+    async with agent_of(shared_host, group) as agent:
         call = agent.calling("ask_user", {"question": "What name?"})
-        [question] = await host.listed()
+        [question] = await shared_host.listed(group=group)
         clicks = [
-            asyncio.to_thread(host.answer, question["request_id"], f"name {n}", by=f"person {n}")
+            asyncio.to_thread(
+                shared_host.answer, question["request_id"], f"name {n}", by=f"person {n}"
+            )
             for n in range(12)
         ]
         replies = await asyncio.gather(*clicks)
@@ -70,7 +76,7 @@ async def test_twelve_answers_at_once_have_one_winner_whom_all_are_told(host: Ho
     assert all(f"name {winner}" in reply.body["error"] for reply in losers)
     assert f"Answer: name {winner}" in text
     assert f"person {winner}" in text
-    assert host.kinds(question["request_id"]).count("answered") == 1
+    assert shared_host.kinds(question["request_id"]).count("answered") == 1
 
 
 async def test_eight_agents_of_one_host_get_their_own_answers(host: Host) -> None:

@@ -11,16 +11,18 @@ from tests.acceptance.support import ERAS, PYNCHY, Host, MailboxAgent, agent_of,
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_client_that_cancels_leaves_the_question_open(host: Host, era: str) -> None:
-    async with agent_of(host, era=era) as agent:
+async def test_a_client_that_cancels_leaves_the_question_open(
+    shared_host: Host, group: str, era: str
+) -> None:
+    async with agent_of(shared_host, group, era=era) as agent:
         call = agent.asking("Deploy?")
-        [question] = await host.listed()
+        [question] = await shared_host.listed(group=group)
         call.cancel()
         await asyncio.wait([call])
-        await until(lambda: "call_ended" in host.kinds(question["request_id"]), "the cancel")
-        assert host.question(question["request_id"])["state"] == "open"
+        await until(lambda: "call_ended" in shared_host.kinds(question["request_id"]), "the cancel")
+        assert shared_host.question(question["request_id"])["state"] == "open"
 
-        host.answer(question["short_id"], "1")
+        shared_host.answer(question["short_id"], "1")
         text = await agent.check(question["request_id"], timeout=30)
 
     assert "Answer: Yes" in text
@@ -104,13 +106,15 @@ async def test_a_server_that_is_told_to_end_gives_up_its_lease(
     assert len(await host.listed()) == 1
 
 
-async def test_a_group_that_appears_while_the_host_runs_is_served(host: Host) -> None:
-    await until((host.data / "ipc").is_dir, "the folder of groups")
+async def test_a_group_that_appears_while_the_host_runs_is_served(
+    shared_host: Host, group: str
+) -> None:
+    await until((shared_host.data / "ipc").is_dir, "the folder of groups")
 
-    agent = MailboxAgent(host.group("newcomer"))
+    agent = MailboxAgent(shared_host.group(group))
     request_id = agent.ask()
-    await host.state(request_id, "open")
-    host.answer(request_id, "1")
+    await shared_host.state(request_id, "open")
+    shared_host.answer(request_id, "1")
 
     assert (await agent.receive(request_id))["outcome"] == "answered"
     greeting = json.loads((agent.mailbox / "input" / "host.json").read_bytes())

@@ -52,13 +52,15 @@ async def test_an_answer_that_races_the_clock_has_one_outcome(
     assert rival in outcomes
 
 
-async def test_an_answer_that_races_a_withdrawal_has_one_outcome(host: Host) -> None:
-    agent = MailboxAgent(host.group("team"))
+async def test_an_answer_that_races_a_withdrawal_has_one_outcome(
+    shared_host: Host, group: str
+) -> None:
+    agent = MailboxAgent(shared_host.group(group))
 
     async def race(number: int) -> None:
         request_id = agent.ask(f"Question {number}?")
-        await until(lambda: host.http("GET", f"/api/questions/{request_id}").status == 200)
-        click = asyncio.to_thread(host.answer, request_id, "1")
+        await until(lambda: shared_host.http("GET", f"/api/questions/{request_id}").status == 200)
+        click = asyncio.to_thread(shared_host.answer, request_id, "1")
         if number % 2:
             agent.tell("withdraw", request_id)
             reply = await click
@@ -67,24 +69,26 @@ async def test_an_answer_that_races_a_withdrawal_has_one_outcome(host: Host) -> 
             await asyncio.sleep(0)
             agent.tell("withdraw", request_id)
             reply = await clicking
-        response = await check_one_outcome(host, agent, request_id)
+        response = await check_one_outcome(shared_host, agent, request_id)
         assert reply.status == (200 if response["outcome"] == "answered" else 409)
         assert response["outcome"] in {"answered", "withdrawn"}
 
     await asyncio.gather(*(race(number) for number in range(ROUNDS)))
 
 
-async def test_an_answer_that_races_a_refusal_has_one_outcome(host: Host) -> None:
-    agent = MailboxAgent(host.group("team"))
+async def test_an_answer_that_races_a_refusal_has_one_outcome(
+    shared_host: Host, group: str
+) -> None:
+    agent = MailboxAgent(shared_host.group(group))
     for _ in range(ROUNDS):
         request_id = agent.ask()
-        await host.listed()
+        await shared_host.listed(group=group)
 
         yes, no = await asyncio.gather(
-            asyncio.to_thread(host.answer, request_id, "1", by="ana"),
-            asyncio.to_thread(host.decline, request_id, by="ben"),
+            asyncio.to_thread(shared_host.answer, request_id, "1", by="ana"),
+            asyncio.to_thread(shared_host.decline, request_id, by="ben"),
         )
-        response = await check_one_outcome(host, agent, request_id)
+        response = await check_one_outcome(shared_host, agent, request_id)
 
         assert sorted([yes.status, no.status]) == [200, 409]
         winner = "ana" if yes.status == 200 else "ben"
@@ -94,38 +98,41 @@ async def test_an_answer_that_races_a_refusal_has_one_outcome(host: Host) -> Non
 
 
 async def test_silence_gives_the_agent_its_own_default_and_says_that_nobody_answered(
-    host: Host,
+    shared_host: Host,
+    group: str,
 ) -> None:
     asked = {"question": "Deploy?", "options": ["Yes", "No"], "default": "No"}
-    async with agent_of(host) as agent:
+    async with agent_of(shared_host, group) as agent:
         text = await agent.call("ask_user", {"questions": [asked], "timeout": 0.5})
 
     assert "Nobody answered" in text
     assert "Answer: No" in text
-    [closed] = await until(host.history, "the question in history")
+    [closed] = await until(
+        lambda: [q for q in shared_host.history() if q["group"] == group], "the end"
+    )
     assert closed["ending"]["outcome"] == "defaulted"
     assert closed["ending"]["answered_by"] is None
 
 
-async def test_silence_without_a_default_is_never_an_answer(host: Host) -> None:
-    async with agent_of(host) as agent:
+async def test_silence_without_a_default_is_never_an_answer(shared_host: Host, group: str) -> None:
+    async with agent_of(shared_host, group) as agent:
         text = await agent.asking("Deploy?", timeout=0.3)
 
     assert "No answer yet" in text
     assert "Silence is not consent" in text
     assert "Answer:" not in text
-    [question] = await host.listed()
+    [question] = await shared_host.listed(group=group)
     assert question["ending"] is None
 
 
-async def test_an_agent_can_take_its_question_back(host: Host) -> None:
-    async with agent_of(host) as agent:
+async def test_an_agent_can_take_its_question_back(shared_host: Host, group: str) -> None:
+    async with agent_of(shared_host, group) as agent:
         await agent.asking("Deploy?", wait_for_response=False)
-        [question] = await host.listed()
+        [question] = await shared_host.listed(group=group)
         text = await agent.call("withdraw_question", {"request_id": question["request_id"]})
-        late = host.answer(question["request_id"], "1")
+        late = shared_host.answer(question["request_id"], "1")
 
     assert "withdrawn" in text
     assert late.status == 409
     assert late.body["outcome"] == "withdrawn"
-    await host.closed(question["request_id"])
+    await shared_host.closed(question["request_id"])

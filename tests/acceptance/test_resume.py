@@ -284,7 +284,8 @@ async def test_two_answers_of_one_session_never_have_two_runners_at_once(
     states = await until(
         lambda: sorted(p["state"] for p in host.pending() if p["ending"]), "both to have ended"
     )
-    assert states == ["delivering", "resuming"]
+    assert len(states) == 2
+    assert states.count("resuming") == 1
     assert len(runs.started()) == 1
     runs.do("exit-0")
     for request_id in ids:
