@@ -6,11 +6,9 @@ happen has happened.
 """
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -27,48 +25,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.prove.world import ANSWER_TTL, KEPT, RESUMABLE, WAIT, Inline, World, memory_folder
 
 from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import Answering
-from pynchy.bridge.ask import Asking
-from pynchy.bridge.cards import Cards
-from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience
-from pynchy.bridge.desk import Desk
-from pynchy.bridge.expire import Expiry
-from pynchy.config import LauncherSettings, Settings
 from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
-from pynchy.folder import Folder
-from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName, Reply, State
 from pynchy.model import RequestId as HostRequestId
-from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds
-from pynchy.testing import FakeChannel, FakeClock, FakeLauncher, FakeRunner
+from pynchy.testing import FakeClock, FakeLauncher, FakeRunner
 
-GROUPS = ("resumable", "resumable", "kept")
+GROUPS = (RESUMABLE, RESUMABLE, KEPT)
 MOST_QUESTIONS = 4
 PEOPLE = ("ana", "ben", "cy")
 TURNS = st.integers(0, 40)
-ANSWER_TTL = timedelta(days=7)
-WAIT = timedelta(minutes=30)
-
-
-class Inline(ThreadPoolExecutor):
-    """An executor without threads: what is handed to it is done at once."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except BaseException as exc:  # noqa: BLE001 - handed over, as an executor does
-            future.set_exception(exc)
-        return future
 
 
 @dataclass
@@ -108,87 +78,6 @@ class Asked:
         return (GroupName(self.group), HostRequestId(self.request_id))
 
 
-class Tasks(asyncio.TaskGroup):
-    """Tasks of a host that lives longer than any one task, as a task group may not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._all: set[asyncio.Task[Any]] = set()
-
-    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> Any:
-        task = asyncio.get_running_loop().create_task(coro, name=name, context=context)
-        self._all.add(task)
-        task.add_done_callback(self._all.discard)
-        return task
-
-    async def cancel(self) -> None:
-        for task in self._all:
-            task.cancel()
-        await asyncio.gather(*self._all, return_exceptions=True)
-
-
-class World:
-    """The host's parts on one data folder, rebuilt at every restart."""
-
-    def __init__(self, folder: Path, launcher: FakeLauncher, clock: FakeClock) -> None:
-        self.folder = folder
-        self.launcher = launcher
-        self.clock = clock
-        launcher_settings = {"launcher": LauncherSettings(command=("unused",))}
-        self.settings = Settings.model_validate(
-            {
-                "answer_ttl": ANSWER_TTL,
-                "wait_timeout": WAIT,
-                "groups": {"resumable": launcher_settings},
-            }
-        )
-
-    async def start(self) -> None:
-        self._tasks = Tasks()
-        self.channel = FakeChannel("local", checks_users=False)
-        self.audit = AuditLog(self.folder / "audit", max_bytes=10**8, max_files=2)
-        self.audit.open()
-        self.index = PendingIndex()
-        self.store = FileStore(self.folder / "ipc")
-        self.desk = Desk(self.store, self.index, self.audit, self.clock.now)
-        self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
-        for group in set(GROUPS):
-            self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
-        self.leases = Leases(10**9)
-        self.delivery = Delivery(
-            self.desk,
-            self.mailboxes,
-            self.leases,
-            {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
-            Patience(timedelta(0), 4, timedelta(days=365)),
-        )
-        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.leases, self.settings)
-        cards = Cards(self.desk, {"local": self.channel}, 10)
-        crew = Crew(cards, self.delivery, self.expiry)
-        self.caretaker = Caretaker(self.desk, crew, self.settings, self._tasks)
-        short_ids = ShortIds(Folder(self.folder), self.index.has_short_id)
-        self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, self.settings)
-        self.answering = Answering(self.desk, self.store, {"local": self.channel}, self.settings)
-        await self.caretaker.recover(self.store)
-
-    async def stop(self) -> None:
-        """Stop as a crash would: every task is cancelled where it is, memory is gone."""
-        await self._tasks.cancel()
-        self.audit.close()
-
-    async def take(self, asked: Asked) -> None:
-        """Hand the question's file to the host, as intake does."""
-        key = await self.asking.handle(
-            GroupName(asked.group), wire.read_envelope(asked.data, asked.request_id)
-        )
-        if key is not None:
-            self.caretaker.asked(key)
-
-    def wake(self) -> None:
-        for pending in self.index:
-            self.desk.wake(pending.key)
-
-
 class Machine(RuleBasedStateMachine):
     """Several askers and answerers over one host that is restarted at will."""
 
@@ -196,7 +85,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="pynchy-model-", dir=_memory()))
+        self.folder = Path(tempfile.mkdtemp(prefix="pynchy-model-", dir=memory_folder()))
         (self.folder / "ipc").mkdir()
         self.loop = asyncio.new_event_loop()
         self.loop.set_default_executor(Inline())
@@ -213,9 +102,7 @@ class Machine(RuleBasedStateMachine):
 
         async def both() -> Any:
             result = await work
-            self.world.wake()
-            for _ in range(60):
-                await asyncio.sleep(0)
+            await self.world.rest()
             return result
 
         return self.loop.run_until_complete(both())
@@ -254,7 +141,7 @@ class Machine(RuleBasedStateMachine):
     @initialize(target=questions, group=st.sampled_from(GROUPS))
     def somebody_has_asked(self, group: str) -> Asked:
         asked = self.new_question(group, has_default=False)
-        self.run(self.world.take(asked))
+        self.run(self.world.take(asked.group, asked.request_id, asked.data))
         return asked
 
     # What agents do.
@@ -267,7 +154,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.asked) < MOST_QUESTIONS)
     def ask(self, group: str, has_default: bool) -> Asked:  # noqa: FBT001
         asked = self.new_question(group, has_default=has_default)
-        self.run(self.world.take(asked))
+        self.run(self.world.take(asked.group, asked.request_id, asked.data))
         return asked
 
     @rule(target=questions, group=st.sampled_from(GROUPS), turns=TURNS)
@@ -275,9 +162,9 @@ class Machine(RuleBasedStateMachine):
     def ask_and_crash(self, group: str, turns: int) -> Asked:
         """The host dies while it records the question; the file is still there for the next one."""
         asked = self.new_question(group, has_default=False)
-        self.crash_during(self.world.take(asked), turns)
+        self.crash_during(self.world.take(asked.group, asked.request_id, asked.data), turns)
         try:
-            self.run(self.world.take(asked))
+            self.run(self.world.take(asked.group, asked.request_id, asked.data))
         except DuplicateRequest:
             assert self.found(asked)
         return asked
@@ -311,7 +198,7 @@ class Machine(RuleBasedStateMachine):
     @rule(asked=questions)
     def ask_again(self, asked: Asked) -> None:
         try:
-            self.run(self.world.take(asked))
+            self.run(self.world.take(asked.group, asked.request_id, asked.data))
         except DuplicateRequest:
             return
         raise AssertionError("the same question was taken twice")
@@ -559,13 +446,8 @@ async def _nothing() -> None:
     return
 
 
-def _memory() -> str | None:
-    """Return a folder in memory where there is one: this test is not about the disk."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a made folder in it
-
-
 def test_no_order_of_events_loses_doubles_or_changes_an_answer(proof: Any) -> None:
-    examples = proof.choose(smoke=60, prove=1_500, everything=20_000)
+    examples = proof.choose(smoke=40, prove=1_500, everything=20_000)
     steps = proof.choose(smoke=30, prove=50, everything=80)
     proof.report("model", sequences=examples, steps_each=steps)
 
