@@ -212,16 +212,34 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _remove_at(folder_fd: int, name: str) -> None:
+    """Remove the name, and a folder however deep it is.
+
+    A folder's own folders are moved up beside it and wait for their turn, so that no depth of
+    nesting exhausts the stack or the descriptors.
+    """
+    waiting = [name]
+    while waiting:
+        current = waiting.pop()
+        if _is_unlinked(folder_fd, current):
+            continue
+        below = os.open(current, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
+        try:
+            for inner in os.listdir(below):
+                if not _is_unlinked(below, inner):
+                    waiting.append(f"{TMP_PREFIX}{secrets.token_hex(8)}")
+                    os.rename(inner, waiting[-1], src_dir_fd=below, dst_dir_fd=folder_fd)
+        finally:
+            os.close(below)
+        os.rmdir(current, dir_fd=folder_fd)
+
+
+def _is_unlinked(folder_fd: int, name: str) -> bool:
+    """Remove the name unless it is a folder. Return False if it is one."""
     try:
         os.unlink(name, dir_fd=folder_fd)
     except FileNotFoundError:
-        return
+        return True
     except (IsADirectoryError, PermissionError):
         # macOS answers EPERM for a folder, Linux EISDIR.
-        below = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
-        try:
-            for inner in os.listdir(below):
-                _remove_at(below, inner)
-        finally:
-            os.close(below)
-        os.rmdir(name, dir_fd=folder_fd)
+        return False
+    return True

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, PynchyError, UnknownQuestion
+from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
@@ -66,7 +66,7 @@ class Expiry:
             try:
                 await self.end_due()
                 await self._tidy_if_due()
-            except (OSError, PynchyError):
+            except Exception:
                 log.exception("a deadline could not be handled; it will be tried again")
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -110,6 +110,9 @@ class Expiry:
                 await asyncio.to_thread(self._leases.tidy, mailbox)
             except FileNotFoundError:
                 log.debug("a group's folders are not there", extra={"group": group})
+            except OSError as exc:
+                # What an agent has made there must not keep the other groups from being tidied.
+                log.warning("a group cannot be tidied", extra={"group": group, "why": exc.strerror})
         return removed
 
     async def _tidy_if_due(self) -> None:

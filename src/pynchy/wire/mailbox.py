@@ -99,4 +99,6 @@ def read_lease(data: bytes) -> Lease:
 def rejected_json(name: str, reason: str, at: datetime, content: bytes) -> bytes:
     """Return the record of a request that was refused, with the beginning of what it said."""
     head = content[:4_096].decode("utf-8", "backslashreplace")
-    return dump({"name": name, "reason": reason, "at": timestamp(at), "content": head})
+    # A file's name is any bytes at all, and UTF-8 cannot spell them all.
+    spelt = name.encode("utf-8", "backslashreplace").decode()
+    return dump({"name": spelt, "reason": reason, "at": timestamp(at), "content": head})
