@@ -1,5 +1,6 @@
 """Finding questions without a search, and ids made for thumbs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,18 @@ def test_a_card_added_later_is_found_by_its_chat(index: PendingIndex) -> None:
     index.put(question.with_card(CardRef("slack", "C2")))
 
     assert [p.request_id for p in index.in_chat("slack", "C2")] == ["q1"]
+
+
+def test_every_way_leads_to_the_question_as_it_was_put_last(index: PendingIndex) -> None:
+    newest = replace(index.resolve("q2"), title="again", cards=(CardRef("slack", "C9"),))
+
+    index.put(newest)
+
+    assert index.get(newest.key) is newest
+    assert index.resolve("q2") is index.resolve("xy3z") is newest
+    assert index.in_group(newest.group)[-1] is newest
+    assert index.in_chat("slack", "C9") == [newest]
+    assert index.in_chat("slack", "C1") == []
 
 
 def test_short_ids_are_typeable_and_differ(tmp_path: Path) -> None:

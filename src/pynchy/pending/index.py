@@ -14,14 +14,18 @@ T = TypeVar("T")
 
 
 class PendingIndex:
-    """The questions that are not closed. Whoever changes one puts it in again."""
+    """The questions that are not closed. Whoever changes one puts it in again.
+
+    Every table holds the questions themselves: a lookup is one step, and a change is written to
+    all of them.
+    """
 
     def __init__(self) -> None:
         self._by_key: dict[Key, PendingQuestion] = {}
-        self._by_id: dict[RequestId, dict[Key, None]] = {}
-        self._by_short_id: dict[ShortId, Key] = {}
-        self._by_chat: dict[Chat, dict[Key, None]] = {}
-        self._by_group: dict[GroupName, dict[Key, None]] = {}
+        self._by_id: dict[RequestId, dict[Key, PendingQuestion]] = {}
+        self._by_short_id: dict[ShortId, PendingQuestion] = {}
+        self._by_chat: dict[Chat, dict[Key, PendingQuestion]] = {}
+        self._by_group: dict[GroupName, dict[Key, PendingQuestion]] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -32,15 +36,15 @@ class PendingIndex:
     def put(self, pending: PendingQuestion) -> None:
         """Keep the question as it is now."""
         key = pending.key
-        known = self._by_key.get(key)
-        if known is None:
-            self._by_id.setdefault(pending.request_id, {})[key] = None
-            self._by_short_id[pending.short_id] = key
-            self._by_group.setdefault(pending.group, {})[key] = None
-        if known is None or known.cards is not pending.cards:
-            for card in pending.cards:
-                self._by_chat.setdefault((card.channel, card.chat), {})[key] = None
+        known = self._by_key.get(key, pending)
+        for chat in _chats(known) - _chats(pending):
+            _discard(self._by_chat, chat, key)
         self._by_key[key] = pending
+        self._by_short_id[pending.short_id] = pending
+        self._by_id.setdefault(pending.request_id, {})[key] = pending
+        self._by_group.setdefault(pending.group, {})[key] = pending
+        for chat in _chats(pending):
+            self._by_chat.setdefault(chat, {})[key] = pending
 
     def remove(self, key: Key) -> None:
         """Forget the question if it is there."""
@@ -50,8 +54,8 @@ class PendingIndex:
         del self._by_short_id[pending.short_id]
         _discard(self._by_id, pending.request_id, key)
         _discard(self._by_group, pending.group, key)
-        for card in pending.cards:
-            _discard(self._by_chat, (card.channel, card.chat), key)
+        for chat in _chats(pending):
+            _discard(self._by_chat, chat, key)
 
     def get(self, key: Key) -> PendingQuestion | None:
         """Return the question of that group, if it is open."""
@@ -66,31 +70,35 @@ class PendingIndex:
 
         Raise UnknownQuestion if there is none, AmbiguousQuestion if groups share the id.
         """
-        keys = self._by_id.get(RequestId(target), {})
-        if len(keys) > 1:
+        found = self._by_id.get(RequestId(target), {})
+        if len(found) > 1:
             raise AmbiguousQuestion(f"{target} is open in several groups; use the short id")
-        if keys:
-            return self._by_key[next(iter(keys))]
-        key = self._by_short_id.get(ShortId(target.removeprefix("#").lower()))
-        if key is None:
+        if found:
+            return next(iter(found.values()))
+        pending = self._by_short_id.get(ShortId(target.removeprefix("#").lower()))
+        if pending is None:
             raise UnknownQuestion(f"no open question has the id {target}")
-        return self._by_key[key]
+        return pending
 
     def in_chat(self, channel: str, chat: str) -> list[PendingQuestion]:
         """Return the questions that the chat shows, oldest first."""
-        return [self._by_key[key] for key in self._by_chat.get((channel, chat), {})]
+        return list(self._by_chat.get((channel, chat), {}).values())
 
     def in_group(self, group: GroupName) -> list[PendingQuestion]:
         """Return the group's questions, oldest first."""
-        return [self._by_key[key] for key in self._by_group.get(group, {})]
+        return list(self._by_group.get(group, {}).values())
 
     def count_in_group(self, group: GroupName) -> int:
         """Return how many questions of the group are not closed."""
         return len(self._by_group.get(group, {}))
 
 
-def _discard(table: dict[T, dict[Key, None]], entry: T, key: Key) -> None:
-    keys = table.get(entry, {})
-    keys.pop(key, None)
-    if not keys:
+def _chats(pending: PendingQuestion) -> set[Chat]:
+    return {(card.channel, card.chat) for card in pending.cards}
+
+
+def _discard(table: dict[T, dict[Key, PendingQuestion]], entry: T, key: Key) -> None:
+    found = table.get(entry, {})
+    found.pop(key, None)
+    if not found:
         table.pop(entry, None)
