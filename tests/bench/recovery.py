@@ -1,0 +1,79 @@
+"""How long a host takes to start when many questions are open on its disk.
+
+From the spawn of `pynchy serve` until it lists every one of them over HTTP. Beside it, in turn,
+the same with an empty folder: what a start costs anyway.
+"""
+
+import asyncio
+import http.client
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.bench.figures import Line, Sample, Unit, line
+from tests.bench.questions import open_question
+
+from pynchy.datafolder import DataFolder
+from pynchy.pending.files import FileStore
+
+OPEN = 10_000
+QUICK_OPEN = 100
+ROUNDS = 5
+QUICK_ROUNDS = 1
+_AT_ONCE = 500
+_PYNCHY = str(Path(sys.executable).with_name("pynchy"))
+
+
+def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every part is called so
+    size, rounds = (QUICK_OPEN, QUICK_ROUNDS) if quick else (OPEN, ROUNDS)
+    full, empty = DataFolder(folder / "full"), DataFolder(folder / "empty")
+    settings = folder / "pynchy.toml"
+    settings.write_text("")
+    asyncio.run(_fill(full, size))
+    _start(empty, settings, 0)  # fills the caches
+    pairs = [(_start(full, settings, size), _start(empty, settings, 0)) for _ in range(rounds)]
+    ours, limit = (Sample(values) for values in zip(*pairs, strict=True))
+    what = f"host start, {size:,} open questions listed (limit: none open)"
+    return [line("d1", what, Unit.MILLISECONDS, ours, limit, at_most=3_000)]
+
+
+async def _fill(data: DataFolder, size: int) -> None:
+    data.make()
+    store = FileStore(data.ipc)
+    for first in range(0, size, _AT_ONCE):
+        numbers = range(first, min(first + _AT_ONCE, size))
+        await asyncio.gather(*(store.record(open_question(number)) for number in numbers))
+
+
+def _start(data: DataFolder, settings: Path, size: int) -> float:
+    """Return the milliseconds until the host has listed that many open questions."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [_PYNCHY, "serve", "--data-dir", data.path, "--config", settings, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            found = _count_listed(data)
+            elapsed = time.perf_counter() - started
+        finally:
+            process.terminate()
+    if found != size:
+        raise RuntimeError(f"the host lists {found} questions of {size}")
+    return elapsed * 1_000
+
+
+def _count_listed(data: DataFolder) -> int:
+    address = data.host()
+    parts = urlsplit(address.url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    connection.request("GET", "/api/pending", headers={"authorization": f"Bearer {address.token}"})
+    body = connection.getresponse().read()
+    connection.close()
+    return len(json.loads(body))
