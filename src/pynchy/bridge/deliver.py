@@ -125,6 +125,8 @@ class Delivery:
         if ours and await asyncio.to_thread(mailbox.is_resumed, pending.request_id):
             return await self._delivered(pending.key, DeliveryPath.LATE)
         if pending.state is State.UNDELIVERED:
+            if ours:  # a crash may have undone the release
+                await asyncio.to_thread(mailbox.release, pending.request_id, claim)
             return await self._dismiss_if_old(pending)
         if not ours and await self._runner_lives(pending, mailbox, grace_ends):
             return await self._hold(pending)
