@@ -22,7 +22,7 @@ from tests.bench.figures import Line, Sample, Unit, line
 from pynchy.datafolder import DataFolder, HostAddress
 
 GROUP = "bench"
-ROUNDS = 400
+ROUNDS = 300
 QUICK_ROUNDS = 5
 WARM_UP = 10
 SETTLE_SECONDS = 0.005

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.bench.figures import Line, Sample, Unit, line
 
-ROUNDS = 15
+ROUNDS = 11
 QUICK_ROUNDS = 1
 WAIT_SECONDS = 20.0
 SETTLE_SECONDS = 0.3

@@ -10,7 +10,7 @@ LINES = {
     *("a1", "a2", "a3"),
     *(f"b{server}.{figure}" for server in (1, 2) for figure in range(1, 6)),
     *(f"c{way}.{figure}" for way in (1, 2, 3) for figure in range(1, 4)),
-    "d1",
+    *("d1", "d2"),
 }
 
 
