@@ -30,4 +30,8 @@ def set_up_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # watchdog tells of every file at debug level; that is noise even there.
     logging.getLogger("watchdog").setLevel(max(logging.INFO, logging.getLogger().level))
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLogger().level))
+    # These warn of what any stranger at the port can do, and would let them fill the disk.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    # It tells at debug level what it sends, and that is what agents say.
+    logging.getLogger("sse_starlette").setLevel(max(logging.INFO, logging.getLogger().level))

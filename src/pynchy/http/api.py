@@ -6,6 +6,7 @@ answered and what.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -41,6 +42,7 @@ CHANNEL = "local"
 _PING_SECONDS = 15
 _STALLED_READER_SECONDS = 30.0
 _MOST_HISTORY = 1_000
+_EVENT_NUMBER = re.compile(r"[0-9]{1,18}")
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Value = Annotated[str, Field(max_length=20_000)]
@@ -192,7 +194,7 @@ class _Routes:
 
     async def events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id") or request.query_params.get("after")
-        if last is not None and not (last.isascii() and last.isdigit()):
+        if last is not None and not _EVENT_NUMBER.fullmatch(last):
             raise HTTPException(400, "Last-Event-ID is the number of an event")
         after = int(last) if last else None
         return EventSourceResponse(

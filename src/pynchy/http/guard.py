@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 256 * 1024
 BODY_SECONDS = 10.0
+_LONGEST_NUMBER = 18
 _OPEN_PATHS = frozenset({"/healthz"})
 
 
@@ -44,7 +45,7 @@ class Guard:
         if scope["path"] not in _OPEN_PATHS and not self._has_token(headers):
             return _error(401, "a token is needed: Authorization: Bearer …, from the data folder")
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY_BYTES:
+        if not _is_number(length) or int(length) > MAX_BODY_BYTES:
             return _error(413, f"a body may have at most {MAX_BODY_BYTES} bytes")
         return None
 
@@ -58,23 +59,28 @@ class BodyTooLarge(Exception):
 
 
 class _Capped:
-    """Receives a body up to its cap and within its time."""
+    """Receives a body up to its cap and, all of it, within its time."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
+        self._deadline = asyncio.get_running_loop().time() + BODY_SECONDS
         self._left = MAX_BODY_BYTES
         self._whole = False
 
     async def __call__(self) -> Message:
         if self._whole:
             return await self._receive()
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout_at(self._deadline):
             message = await self._receive()
         self._left -= len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         if self._left < 0:
             raise BodyTooLarge
         return message
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
 
 
 def _host_name(header: str) -> str:

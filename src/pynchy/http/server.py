@@ -1,19 +1,94 @@
-"""Run the HTTP interface on a socket of its own, and stop it in order."""
+"""Run the HTTP interface on a socket of its own, and stop it in order.
+
+Who connects and says nothing is sent home, and makes room for others long before the host runs out
+of descriptors: its mailboxes need them more.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import resource
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 log = logging.getLogger(__name__)
 
+HEAD_SECONDS = 10.0
 _BACKLOG = 2_048
+# asyncio takes in so many at once before it looks at any of them.
+_ACCEPT_AT_ONCE = 64
 _MOST_CONNECTIONS = 1_200
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, which must get to the point: say what it wants, whole and in time."""
+
+    _hurry: asyncio.TimerHandle | None = None
+    since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the time that a request has to arrive, and send the oldest idle one home."""
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._hurry_up()
+        if len(self.connections) > most_connections():
+            self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        """Let a whole request take its time, and nothing else."""
+        super().data_received(data)
+        if self.is_idle:
+            self._hurry_up()
+        else:
+            self._calm_down()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the time."""
+        self._calm_down()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse rubbish. Whatever was being answered before it has nobody left to hear it."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        with suppress(h11.LocalProtocolError):  # a response had begun already
+            super().send_400_response(msg)
+        self.transport.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """True while it is open and no request is being answered."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return not answering and not self.transport.is_closing()
+
+    def _hurry_up(self) -> None:
+        if self._hurry is None:
+            self._hurry = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _calm_down(self) -> None:
+        if self._hurry is not None:
+            self._hurry.cancel()
+            self._hurry = None
+
+    def _make_room(self) -> None:
+        others: set[Any] = self.connections - {self}
+        if idle := [connection for connection in others if connection.is_idle]:
+            min(idle, key=lambda connection: connection.since).transport.abort()
+
+
+def most_connections() -> int:
+    """Return how many may be open: at most half of the descriptors that this process may have."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if files < 0 else min(_MOST_CONNECTIONS, files // 2)
 
 
 class Server(uvicorn.Server):
@@ -23,18 +98,25 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=Connection,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 server_header=False,
                 date_header=False,
-                backlog=_BACKLOG,
-                limit_concurrency=_MOST_CONNECTIONS,
+                backlog=_ACCEPT_AT_ONCE,
+                limit_concurrency=most_connections() + 1,
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=3,
                 h11_max_incomplete_event_size=32 * 1024,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept, and let more of them queue than are taken in at once."""
+        await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(_BACKLOG)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,0 +1,64 @@
+"""What is seen of a host from outside: its process, its files, and whether it still serves."""
+
+import os
+import time
+from pathlib import Path
+
+from tests.acceptance.support import Host, MailboxAgent, until
+
+
+def pid_of(host: Host) -> int:
+    assert host.process is not None
+    return host.process.pid
+
+
+def resident_mib(host: Host) -> float:
+    """How much memory the host holds just now."""
+    pages = int(Path(f"/proc/{pid_of(host)}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def descriptors(host: Host) -> int:
+    return len(os.listdir(f"/proc/{pid_of(host)}/fd"))
+
+
+def disk_bytes(folder: Path) -> int:
+    """What the files below the folder take up on the disk, holes left out."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(root, name)).st_blocks * 512  # noqa: PTH118 - fast
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def is_healthy(host: Host) -> bool:
+    """Say whether the host runs, answers, and finds nothing wrong."""
+    alive = host.process is not None and host.process.poll() is None
+    return alive and host.http("GET", "/healthz", headers={}).body["status"] == "ok"
+
+
+class Bystander:
+    """An agent of another group, which wants its answers whatever happens beside it."""
+
+    def __init__(self, host: Host, group: str = "bystander") -> None:
+        self._host = host
+        self.agent = MailboxAgent(host.group(group))
+
+    async def greeted(self) -> None:
+        """Wait until the host knows the group; after that it is heard at once."""
+        await until((self.agent.mailbox / "input" / "host.json").exists, "the host's greeting")
+
+    async def is_served(self) -> float:
+        """Ask, be answered and take the answer. Return the seconds from asking to having it."""
+        begun = time.perf_counter()
+        request_id = self.agent.ask("Are you there?")
+        await self._host.state(request_id, "open")
+        assert self._host.answer(request_id, "1").status == 200
+        response = await self.agent.receive(request_id)
+        took = time.perf_counter() - begun
+        assert response["answers"][0]["selected"] == ["Yes"]
+        assert (await self._host.closed(request_id))["delivered"] == "live"
+        return took
