@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pynchy import wire
 from pynchy.audit import AuditLog
@@ -28,7 +29,7 @@ from pynchy.channels.local import LocalChannel
 from pynchy.clock import JUMP_SECONDS, SteadyClock
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
-from pynchy.errors import ChannelUnavailable, MalformedRequest
+from pynchy.errors import ChannelUnavailable, HostError, MalformedRequest
 from pynchy.http.api import Office, make_api
 from pynchy.http.guard import Guard
 from pynchy.http.server import Server, listen, url_of
@@ -63,10 +64,14 @@ async def running_host(
 ) -> AsyncIterator[Running]:
     """Run a host for as long as the context lasts."""
     async with AsyncExitStack() as stack:
-        data.make()
-        stack.enter_context(data.locked())
-        host = Host(settings, data, {"local": LocalChannel(), **(extra_channels or {})})
-        yield await stack.enter_async_context(host.running())
+        try:
+            data.make()
+            stack.enter_context(data.locked())
+            host = Host(settings, data, {"local": LocalChannel(), **(extra_channels or {})})
+            running = await stack.enter_async_context(host.running())
+        except (OSError, ExceptionGroup) as exc:
+            raise _why_not_started(exc, data) from exc
+        yield running
 
 
 class Host:
@@ -209,7 +214,7 @@ class Host:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
         found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
-        found += [_clock_problem(self._clock.jump_seconds()), _space_problem(self._data)]
+        found += [_clock_problem(self._clock.jump_seconds()), _disk_problem(self._data)]
         return [problem for problem in found if problem]
 
     def _make_launchers(self) -> dict[GroupName, Launcher]:
@@ -257,6 +262,19 @@ class _FrontDesk:
         self._desk.wake((group, request_id))
 
 
+def _why_not_started(exc: Exception, data: DataFolder) -> Exception:
+    """Return what to tell of a start that failed, taken out of the task group's exception."""
+    cause = exc
+    while isinstance(cause, ExceptionGroup):
+        cause = cause.exceptions[0]
+    if not isinstance(cause, OSError):
+        return cause
+    return HostError(
+        f"{data.path}: the host cannot start ({cause.strerror or cause}); "
+        "see pynchy doctor, or choose another folder with --data-dir"
+    )
+
+
 class _Stopped(Exception):
     """Ends the background tasks."""
 
@@ -281,9 +299,21 @@ def _clock_problem(jump_seconds: float) -> str | None:
     )
 
 
-def _space_problem(data: DataFolder) -> str | None:
-    info = os.statvfs(data.path)
+def _disk_problem(data: DataFolder) -> str | None:
+    # The mailboxes may be on a disk of their own.
+    return _disk_problem_at(data.path) or _disk_problem_at(data.ipc)
+
+
+def _disk_problem_at(path: Path) -> str | None:
+    try:
+        info = os.statvfs(path)
+    except OSError as exc:
+        return f"{path} cannot be looked at: {exc.strerror}"
+    if info.f_flag & os.ST_RDONLY:
+        return f"the disk of {path} is read-only: nothing can be asked or answered"
+    if info.f_files and not info.f_favail:
+        return f"the disk of {path} is full: there is room for no more files (inodes)"
     free = info.f_bavail * info.f_frsize
     if free >= _LOW_SPACE_BYTES:
         return None
-    return f"the disk of {data.path} is nearly full: {free // 2**20} MiB are left"
+    return f"the disk of {path} is nearly full: {free // 2**20} MiB are left"

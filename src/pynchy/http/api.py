@@ -6,6 +6,7 @@ answered and what.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from pynchy.errors import (
 from pynchy.http.guard import BodyTooLarge
 from pynchy.model import Answer, GroupName, OutcomeKind, Reply
 from pynchy.pending.base import History, HistoryQuery
+
+log = logging.getLogger(__name__)
 
 CHANNEL = "local"
 _PING_SECONDS = 15
@@ -121,6 +124,7 @@ def make_api(office: Office) -> Starlette:
             BodyTooLarge: _too_large,
             TimeoutError: _too_slow,
             ClientDisconnect: _gone,
+            OSError: _broken_disk,
         },
     )
 
@@ -253,6 +257,13 @@ async def _too_large(_request: Request, _exc: Exception) -> Response:
 
 async def _too_slow(_request: Request, _exc: Exception) -> Response:
     return _json({"error": "the body came too slowly"}, 408)
+
+
+async def _broken_disk(request: Request, exc: Exception) -> Response:
+    why = exc.strerror if isinstance(exc, OSError) else None
+    log.error("a request failed at the disk", extra={"path": request.url.path, "why": why or exc})
+    told = f"the data folder cannot be used ({why or exc}); see pynchy doctor, then try again"
+    return _json({"error": told}, 503)
 
 
 async def _gone(_request: Request, _exc: Exception) -> Response:

@@ -19,6 +19,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pynchy.errors import HostError
+
 log = logging.getLogger(__name__)
 
 HEAD_SECONDS = 10.0
@@ -125,17 +127,20 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket: at the port, or at a free one if it is taken."""
+    """Return a listening socket: at the port, or at a free one if it is taken.
+
+    Raise HostError if the address is not one of this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for choice in (port, 0):
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, choice))
-        except OSError:
+        except OSError as exc:
             sock.close()
             if choice == 0:
-                raise
+                raise HostError(f"http.host: {host} cannot be used ({exc.strerror})") from exc
             log.warning("the port is taken; using a free one", extra={"port": port})
             continue
         sock.listen(_BACKLOG)

@@ -47,6 +47,9 @@ def check_data_folder(data: DataFolder) -> Iterator[Finding]:
     elif info.st_mode & _OTHERS:
         mode = f"{stat.S_IMODE(info.st_mode):04o}"
         yield problem("data folder", f"{path} is open to others (mode {mode})", f"chmod 700 {path}")
+    elif os.statvfs(path).f_flag & os.ST_RDONLY:
+        fix = "mount the disk for writing; its own log (dmesg) may say why it is not"
+        yield problem("data folder", f"{path} is on a read-only disk", fix)
     elif not os.access(path, os.W_OK | os.X_OK):
         yield problem("data folder", f"{path} cannot be written", f"chmod 700 {path}")
     else:
