@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ check: $(READY) ## format, lint, types and the direction of imports
 format: $(READY) ## put the code into the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
+
+prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit)
+	@command -v strace >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq strace >/dev/null; } || \
+	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
+	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
+	  $(BIN)/python -m pytest tests/prove -o timeout=1800 $(PYTEST_ARGS)
 
 bench: $(READY) ## measure latency, start-up, lookups and recovery beside their limits
 	@$(BIN)/python -m tests.bench
