@@ -11,10 +11,11 @@ import logging
 from datetime import timedelta
 
 from pynchy import wire
+from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import CallEnded
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, DuplicateRequest, MalformedRequest
+from pynchy.errors import AlreadyOver, DuplicateRequest, InvalidReply, MalformedRequest
 from pynchy.events import EventKind
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import (
@@ -90,6 +91,7 @@ class Asking:
             reason = f"{most} questions of this group are open; withdraw some or wait"
             raise MalformedRequest(reason, request_id)
         pending = await asyncio.to_thread(self._pending, group, request)
+        _check_defaults(pending)
         await self._desk.record(pending)
         return pending.key
 
@@ -134,3 +136,11 @@ class Asking:
 
     async def _is_known(self, key: Key) -> bool:
         return self._desk.index.get(key) is not None or await self._history.find(*key) is not None
+
+
+def _check_defaults(pending: PendingQuestion) -> None:
+    """Raise MalformedRequest for a default that could never be applied."""
+    try:
+        replies.defaults(tuple(q for q in pending.questions if q.default))
+    except InvalidReply as exc:
+        raise MalformedRequest(f"default: {exc}", pending.request_id) from exc

@@ -7,6 +7,9 @@ and everything else is free text.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
 
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Question
@@ -39,11 +42,12 @@ def match(question: Question, values: tuple[str, ...]) -> Answer:
         raise InvalidReply("an answer is missing")
     if not question.options:
         return check(question, Answer(text=whole))
-    if label := _label(question, whole):
+    choices = _Choices.of(question)
+    if label := choices.find(whole):
         return Answer(selected=(label,))
     if question.multi_select:
-        cleaned = [part for value in cleaned for part in _parts(question, value)]
-    labels = [_label(question, value) for value in cleaned]
+        cleaned = [part for value in cleaned for part in _parts(choices, value)]
+    labels = [choices.find(value) for value in cleaned]
     chosen = tuple(label for label in labels if label is not None)
     if question.multi_select:
         rest = [v for v, label in zip(cleaned, labels, strict=True) if label is None]
@@ -56,7 +60,8 @@ def match(question: Question, values: tuple[str, ...]) -> Answer:
 def check(question: Question, answer: Answer) -> Answer:
     """Return the answer if the question allows it. Raise InvalidReply otherwise."""
     text = answer.text.strip() if answer.text else None
-    unknown = [label for label in answer.selected if label not in question.labels]
+    labels = frozenset(question.labels)
+    unknown = [label for label in answer.selected if label not in labels]
     if unknown:
         raise InvalidReply(f"there is no option {unknown[0]!r}")
     if len(answer.selected) > 1 and not question.multi_select:
@@ -73,22 +78,31 @@ def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
     return tuple(match(question, question.default) for question in questions)
 
 
-def _parts(question: Question, value: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """The labels of one question, folded once however many values a reply has."""
+
+    labels: tuple[str, ...]
+    folded: Mapping[str, str]
+
+    @classmethod
+    def of(cls, question: Question) -> Self:
+        labels = question.labels
+        return cls(labels, {label.casefold(): label for label in labels})
+
+    def find(self, value: str) -> str | None:
+        """Return the label that the value names. Raise InvalidReply for a number without one."""
+        if label := self.folded.get(value.casefold()):
+            return label
+        if not _NUMBER.match(value):
+            return None
+        if 1 <= int(value) <= len(self.labels):
+            return self.labels[int(value) - 1]
+        raise InvalidReply(f"there is no option {value}: choose 1 to {len(self.labels)}")
+
+
+def _parts(choices: _Choices, value: str) -> list[str]:
     """Return `1, 3` as two values; a text with commas stays one."""
     parts = _SEPARATOR.split(value)
-    every = all(_NUMBER.match(part) or _label(question, part) for part in parts)
-    return parts if every and value not in question.labels else [value]
-
-
-def _label(question: Question, value: str) -> str | None:
-    """Return the label that the value names. Raise InvalidReply for a number without an option."""
-    if value in question.labels:
-        return value
-    folded = {label.casefold(): label for label in question.labels}
-    if value.casefold() in folded:
-        return folded[value.casefold()]
-    if not _NUMBER.match(value):
-        return None
-    if 1 <= int(value) <= len(question.labels):
-        return question.labels[int(value) - 1]
-    raise InvalidReply(f"there is no option {value}: choose 1 to {len(question.labels)}")
+    every = all(_NUMBER.match(part) or choices.find(part) for part in parts)
+    return parts if every and value not in choices.labels else [value]

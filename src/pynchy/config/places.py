@@ -12,6 +12,9 @@ import tomli
 
 Loc = tuple[str | int, ...]
 
+# Far deeper than any setting. Each key keeps its whole path, so the deepest cost the most.
+_DEEPEST = 32
+
 _BLANK = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]*[^,\]}#\s]")
@@ -108,6 +111,8 @@ class _Scanner:
         while True:
             self._blank()
             start = self.at
+            if len(loc) > _DEEPEST:
+                raise _Lost
             loc = (*loc, self._key_part())
             self.places.keys.setdefault(loc, Span(start, self.at))
             if loc in self.arrays:

@@ -2,11 +2,20 @@
 
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+from tests.acceptance.support import MailboxAgent
+from tests.prove.hostile.conftest import StartHost
+
 from pynchy import wire
+from pynchy.bridge import replies
+from pynchy.config import load_settings
+from pynchy.errors import ConfigError
 from pynchy.folder import Folder
+from pynchy.model import Option, Question
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -53,3 +62,38 @@ def test_a_request_whose_name_is_not_utf_8_could_not_be_put_aside() -> None:
     record = wire.rejected_json(os.fsdecode(b"\xff\n.json"), "not JSON", NOW, b"\xfe")
 
     assert json.loads(record)["name"] == "\\udcff\n.json"
+
+
+def test_a_reply_of_many_numbers_held_the_whole_host_up_for_seconds() -> None:
+    options = tuple(Option(f"{'long ' * 90}{number}") for number in range(100))
+    question = Question("Which?", options=options, multi_select=True)
+    begun = time.process_time()
+
+    answer = replies.match(question, ("1," * 9_999 + "2",) * 6)
+
+    assert answer.selected == (options[0].label, options[1].label)
+    assert time.process_time() - begun < 1
+
+
+def test_a_setting_of_thousands_of_dots_took_a_minute_to_be_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pynchy.toml"
+    path.write_text("a" + ".a" * 30_000 + " = 1\n")
+    begun = time.process_time()
+
+    with pytest.raises(ConfigError):
+        load_settings(path)
+
+    assert time.process_time() - begun < 5
+
+
+async def test_a_default_that_fits_no_option_kept_others_from_expiring(
+    start_host: StartHost,
+) -> None:
+    host = await start_host()
+    agent = MailboxAgent(host.group("team"))
+    asked = [{"question": "Which?", "options": ["a", "b"], "default": "9"}]
+
+    response = await agent.responded(agent.ask(questions=asked, wait_seconds=0))
+
+    assert "default" in response["error"]
+    assert host.http("POST", "/api/sweep", {"dry_run": False}).status == 200
