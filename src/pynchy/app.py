@@ -214,6 +214,11 @@ class Host:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
         found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
+        found += [
+            f"group {group}: its folder is gone while it has open questions; pynchy sweep ends them"
+            for group in sorted({pending.group for pending in self._index})
+            if not self._mailboxes.of(group).exists()
+        ]
         found += [_clock_problem(self._clock.jump_seconds()), _disk_problem(self._data)]
         return [problem for problem in found if problem]
 

@@ -98,10 +98,15 @@ class Intake:
         self._inboxes: dict[GroupName, _Inbox] = {}
 
     async def joined(self, group: GroupName) -> None:
-        """Take up a new group."""
+        """Take up a new group, or one whose folders were removed meanwhile."""
         await self._desk.joined(group)
-        self._inboxes[group] = _Inbox(self._rate())
-        self._tasks.create_task(self._work(group), name=f"intake {group}")
+        if group not in self._inboxes:
+            self._inboxes[group] = _Inbox(self._rate())
+            self._tasks.create_task(self._work(group), name=f"intake {group}")
+
+    def is_whole(self, group: GroupName) -> bool:
+        """True while the group has its folders."""
+        return self._mailboxes.of(group).is_whole()
 
     def noticed(self, group: GroupName, name: str) -> None:
         """Remember a file that has appeared."""

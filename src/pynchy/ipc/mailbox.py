@@ -45,6 +45,10 @@ class Mailbox:
         """True while the group's folder is there for the agent."""
         return self.tasks.exists()
 
+    def is_whole(self) -> bool:
+        """True while every folder that an agent needs is there."""
+        return all(folder.exists() for folder in (self.tasks, self._responses, self._input))
+
     def requests(self, limit: int) -> list[str]:
         """Return the names of requests that wait to be read, questions before what ends them."""
         names = [name for name in self.tasks.names() if name.endswith(".json")]
@@ -64,6 +68,7 @@ class Mailbox:
     def reject(self, name: str, reason: str, at: datetime, content: bytes, keep: int) -> None:
         """Move a request out of the way, with the reason beside it; keep the newest `keep`."""
         record = wire.rejected_json(name, reason, at, content)
+        self._rejected.make()
         self._rejected.create(f"{_stamp(at)}-{secrets.token_hex(3)}.json", record)
         for old in sorted(self._rejected.names())[: -keep or None]:
             self._rejected.remove(old)
@@ -75,7 +80,9 @@ class Mailbox:
         try:
             self._responses.create(name, response)
         except FileNotFoundError:
-            # Only now: an agent waits, and making sure of each folder takes its time.
+            # Only now: an agent waits, and making sure of each folder takes its time. The
+            # receipt's folder first, since who finds the response takes the receipt at once.
+            self.tasks.make()
             self._responses.make()
             self._responses.create(name, response)
 

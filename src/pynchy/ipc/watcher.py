@@ -13,10 +13,18 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from watchdog.events import FileClosedEvent, FileMovedEvent, FileSystemEvent, FileSystemEventHandler
+from watchdog.events import (
+    DirCreatedEvent,
+    DirMovedEvent,
+    FileClosedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
@@ -40,8 +48,11 @@ class Listener(Protocol):
     def look(self, group: GroupName) -> None:
         """The group's folder should be looked at."""
 
+    def is_whole(self, group: GroupName) -> bool:
+        """Say whether the group has its folders."""
+
     async def joined(self, group: GroupName) -> None:
-        """A group has appeared; its folders must exist when this returns."""
+        """A group has appeared or lost folders; they must exist when this returns."""
 
 
 @dataclass(slots=True)
@@ -62,6 +73,9 @@ class Watcher:
         self._groups: dict[GroupName, _Watched] = {}
         self._ignored: set[str] = set()
         self._poked = asyncio.Event()
+        self._home = _Watched((0, 0), None)
+        self._dead: set[ObservedWatch] = set()
+        self._trouble: str | None = None
         self.problem: str | None = None
         self.troubled: dict[GroupName, str] = {}
 
@@ -81,19 +95,28 @@ class Watcher:
 
     async def look_around(self) -> None:
         """Take up new groups, mend watches, and have every group looked at."""
+        self._trouble = None
         try:
             self._keep_observer()
             groups = await asyncio.to_thread(self._list_groups)
         except OSError as exc:
             self._report(f"the mailboxes cannot be looked at ({exc.strerror})")
             return
+        damaged = await asyncio.to_thread(self._damaged, groups)
         for group in groups:
-            await self._look_at(group)
+            await self._look_at(group, damaged=group in damaged)
+        self._report(self._trouble)
 
-    async def _look_at(self, group: GroupName) -> None:
+    def _damaged(self, groups: list[GroupName]) -> set[GroupName]:
+        known = [group for group in groups if group in self._groups]
+        return {group for group in known if not self._listener.is_whole(group)}
+
+    async def _look_at(self, group: GroupName, *, damaged: bool) -> None:
         """Look at one group; what is wrong with it is no reason to leave out the others."""
         try:
-            if group not in self._groups:
+            if damaged:
+                log.warning("a group's folders are gone; making them again", extra={"group": group})
+            if damaged or group not in self._groups:
                 await self._listener.joined(group)
             self._keep_watch(group)
             self._listener.look(group)
@@ -126,24 +149,18 @@ class Watcher:
             log.warning("not a group: its name or kind is not allowed", extra={"entry": name})
 
     def _keep_observer(self) -> None:
-        if self._observer is not None and self._observer.is_alive():
-            return
-        self._stop_observer()
-        try:
+        """Have an observer where one can be had, and let it watch for new groups."""
+        if self._observer is None or not self._observer.is_alive():
+            self._stop_observer()
             observer = Observer()
             observer.start()
-        except OSError as exc:
-            self._report(f"no file notifications ({exc.strerror}); looking once a second instead")
-            return
-        self._observer = observer
-        self._report(None)
-        observer.schedule(
-            _Groups(self, asyncio.get_running_loop()), str(self._ipc), recursive=False
-        )
+            self._observer = observer
+        self._dead = {e.watch for e in self._observer.emitters if not e.is_alive()}
+        self._keep_armed(self._home, self._ipc, lambda: _Groups(self, asyncio.get_running_loop()))
 
     def _stop_observer(self) -> None:
         observer, self._observer = self._observer, None
-        for watched in self._groups.values():
+        for watched in (self._home, *self._groups.values()):
             watched.watch = None
         if observer is not None:
             observer.stop()
@@ -163,24 +180,28 @@ class Watcher:
             watched.pause = FLOOD_PAUSE_RESCANS
         elif watched.pause:
             watched.pause -= 1
-        inode = _inode(self._ipc / group / "tasks")
-        if watched.watch and (inode != watched.inode or watched.pause):
+        handler = partial(_Tasks, self, group, asyncio.get_running_loop())
+        self._keep_armed(watched, self._ipc / group / "tasks", handler)
+
+    def _keep_armed(self, watched: _Watched, path: Path, handler: Callable[[], _Hints]) -> None:
+        inode = _inode(path)
+        lost = inode != watched.inode or watched.watch in self._dead
+        if watched.watch and (lost or watched.pause):
             self._disarm(watched)
         if inode and not watched.watch and not watched.pause:
             watched.inode = inode
-            watched.watch = self._arm(group)
+            watched.watch = self._arm(path, handler())
 
-    def _arm(self, group: GroupName) -> ObservedWatch | None:
+    def _arm(self, path: Path, handler: _Hints) -> ObservedWatch | None:
         if self._observer is None:
             return None
-        handler = _Tasks(self, group, asyncio.get_running_loop())
-        path = str(self._ipc / group / "tasks")
         try:
             return self._observer.schedule(
-                handler, path, recursive=False, event_filter=[FileMovedEvent, FileClosedEvent]
+                handler, str(path), recursive=False, event_filter=list(handler.events)
             )
-        except OSError as exc:
-            self._report(f"a group cannot be watched ({exc.strerror}); looking once a second")
+        except (OSError, RuntimeError) as exc:  # no instance, no watch, or no thread to be had
+            why = exc.strerror if isinstance(exc, OSError) else exc
+            self._trouble = f"no file notifications ({why}); looking once a second instead"
             return None
 
     def _disarm(self, watched: _Watched) -> None:
@@ -200,8 +221,16 @@ class Watcher:
             self._listener.noticed(group, name)
 
 
-class _Tasks(FileSystemEventHandler):
+class _Hints(FileSystemEventHandler):
+    """A handler that says which events it wants."""
+
+    events: tuple[type[FileSystemEvent], ...] = ()
+
+
+class _Tasks(_Hints):
     """Runs on watchdog's thread: hands a name over to the loop, and nothing else."""
+
+    events = (FileMovedEvent, FileClosedEvent)
 
     def __init__(self, watcher: Watcher, group: GroupName, loop: asyncio.AbstractEventLoop) -> None:
         self._pass_on: Callable[[str], None] = lambda name: watcher.hinted(group, name)
@@ -214,15 +243,18 @@ class _Tasks(FileSystemEventHandler):
             self._loop.call_soon_threadsafe(self._pass_on, name)
 
 
-class _Groups(FileSystemEventHandler):
+class _Groups(_Hints):
     """Runs on watchdog's thread: something changed beside the groups."""
+
+    events = (DirCreatedEvent, DirMovedEvent)
 
     def __init__(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
         self._watcher = watcher
         self._loop = loop
 
-    def on_created(self, event: FileSystemEvent) -> None:
-        if event.is_directory and not self._loop.is_closed():
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        del event
+        if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._watcher.poke)
 
 

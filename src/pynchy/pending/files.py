@@ -137,9 +137,17 @@ class FileStore:
             self._prepare(pending.group)
         name = _name(pending.request_id)
         data = wire.pending_json(pending)
-        known = self._folder(pending.group, "outcomes").has(name)
-        if known or not self._folder(pending.group, "pending_questions").create(name, data):
+        if self._folder(pending.group, "outcomes").has(name) or not self._create(pending, data):
             raise DuplicateRequest(pending.request_id)
+
+    def _create(self, pending: PendingQuestion, data: bytes) -> bool:
+        folder = self._folder(pending.group, "pending_questions")
+        try:
+            return folder.create(_name(pending.request_id), data)
+        except FileNotFoundError:
+            # The group's folder was removed and has come back.
+            self._prepare(pending.group)
+            return folder.create(_name(pending.request_id), data)
 
     def _update(self, pending: PendingQuestion) -> None:
         folder = self._folder(pending.group, "pending_questions")
