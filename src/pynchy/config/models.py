@@ -110,6 +110,9 @@ class GroupSettings(_Table):
     )
 
 
+_WITHOUT_TABLE = GroupSettings()
+
+
 class Settings(_Table):
     """Everything that pynchy.toml can say."""
 
@@ -142,4 +145,4 @@ class Settings(_Table):
 
     def group(self, name: str) -> GroupSettings:
         """Return the group's settings, or the defaults for a group without a table."""
-        return self.groups.get(name, GroupSettings())
+        return self.groups.get(name, _WITHOUT_TABLE)

@@ -36,9 +36,10 @@ class PendingIndex:
     def put(self, pending: PendingQuestion) -> None:
         """Keep the question as it is now."""
         key = pending.key
-        known = self._by_key.get(key, pending)
-        for chat in _chats(known) - _chats(pending):
-            _discard(self._by_chat, chat, key)
+        known = self._by_key.get(key)
+        if known is not None and known.cards is not pending.cards:
+            for chat in _chats(known) - _chats(pending):
+                _discard(self._by_chat, chat, key)
         self._by_key[key] = pending
         self._by_short_id[pending.short_id] = pending
         self._by_id.setdefault(pending.request_id, {})[key] = pending
