@@ -108,8 +108,13 @@ class Folder:
                 os.link(tmp, name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
             except FileExistsError:
                 return False
-            os.unlink(tmp, dir_fd=fd)
-            os.fsync(fd)
+            _discard(fd, tmp)
+            try:
+                os.fsync(fd)
+            except OSError:
+                # The caller hears that it failed, so the next one must not find it done.
+                _discard(fd, name)
+                raise
             return True
 
     def replace(self, name: str, data: bytes) -> None:
@@ -159,8 +164,7 @@ class Folder:
                 os.close(fd)
             yield tmp
         finally:
-            with suppress(FileNotFoundError):
-                os.unlink(tmp, dir_fd=folder_fd)
+            _discard(folder_fd, tmp)
 
 
 def _descend(fd: int, part: str, *, make: bool) -> int:
@@ -209,6 +213,12 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def _discard(folder_fd: int, name: str) -> None:
+    """Remove the name if that can be done; what is left of it does no harm."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder_fd)
 
 
 def _remove_at(folder_fd: int, name: str) -> None:
