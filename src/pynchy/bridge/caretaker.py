@@ -18,7 +18,7 @@ from pynchy.bridge.expire import Expiry
 from pynchy.bridge.lifecycle import Routed, is_finished
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
-from pynchy.model import CardState, PendingQuestion
+from pynchy.model import CardState, PendingQuestion, State
 from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key
 
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 2.0
 _AGAIN_MOST_SECONDS = 60.0
+
+Work = Callable[[Key], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Caretaker:
         """Show a new question."""
         self._crew.expiry.watch(self._desk.get(key))
         self._showing.add(key)
-        self._spawn("show", key, self._show)
+        # An attempt that failed may have shown it all the same.
+        self._spawn("show", key, self._show, again=self._show_again)
 
     def ended(self, key: Key) -> None:
         """Deliver an outcome, settle the cards, and close the question."""
@@ -76,7 +79,9 @@ class Caretaker:
         self._crew.expiry.watch(pending)
         wanted = set(self._settings.group(pending.group).channels)
         missing = wanted - {card.channel for card in pending.cards}
-        if missing or any(card.state is CardState.SENDING for card in pending.cards):
+        unsent = any(card.state is CardState.SENDING for card in pending.cards)
+        # What is recorded only was shown nowhere: it is shown, or given up, now.
+        if missing or unsent or pending.state is State.RECORDED:
             self._showing.add(pending.key)
             self._spawn("show", pending.key, self._show_again)
 
@@ -114,10 +119,10 @@ class Caretaker:
             else:
                 await self._desk.changed(key, version, _AGAIN_MOST_SECONDS)
 
-    def _spawn(self, what: str, key: Key, work: Callable[[Key], Awaitable[None]]) -> None:
-        self._tasks.create_task(self._until_done(key, work), name=f"{what} {key[1]}")
+    def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
+        self._tasks.create_task(self._until_done(key, work, again), name=f"{what} {key[1]}")
 
-    async def _until_done(self, key: Key, work: Callable[[Key], Awaitable[None]]) -> None:
+    async def _until_done(self, key: Key, work: Work, again: Work | None) -> None:
         wait = _AGAIN_SECONDS
         while True:
             try:
@@ -128,5 +133,6 @@ class Caretaker:
                 log.exception("work on a question failed; trying again", extra={"id": key[1]})
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _AGAIN_MOST_SECONDS)
+                work = again or work
             else:
                 return
