@@ -75,8 +75,9 @@ class Asking:
             await asyncio.to_thread(mailbox.respond, request_id, response)
         keep = self._settings.retention.rejected_files
         now = self._desk.now()
-        await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
+        # Before it goes: a crash may repeat the event but not hide it.
         self._desk.tell_group(EventKind.REJECTED, group, request_id, malformed.reason)
+        await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
 
     async def _ask(self, group: GroupName, request: wire.AskRequest) -> Key:
         request_id = RequestId(request.request_id)
