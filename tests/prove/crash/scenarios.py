@@ -1,0 +1,436 @@
+"""What the host is in the midst of when it is hit.
+
+Each scenario sets the stage without a fault, then acts while the fault is aimed; whatever happens
+to the host in between, `goal` is where a host that was not killed must arrive by itself.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from typing import ClassVar
+
+from tests.acceptance.support import MailboxAgent
+from tests.prove.crash.stage import GROUP, REQUEST_ID, RUNNER, Json, Stage, until
+
+from agent_runner.asking import Asker, Option, Outcome, Question, Request, RequestId, Result
+
+SESSION = "session-1"
+YES_NO = (Option("Yes"), Option("No"))
+
+
+class Scenario:
+    """One question, asked by an agent that lives and waits."""
+
+    channels: ClassVar[tuple[str, ...]] = ("chat",)
+    launcher: ClassVar[str | None] = None
+    attempts: ClassVar[int] = 5
+    answer_ttl: ClassVar[str] = "7d"
+    questions: ClassVar[tuple[Question, ...]] = (Question("Deploy?", options=YES_NO),)
+    wait_seconds: ClassVar[float] = 600.0
+    # How it ends, and how that arrives.
+    outcome: ClassVar[str] = "answered"
+    delivered: ClassVar[str] = "live"
+    # The fault is aimed at the host's very first steps.
+    from_start: ClassVar[bool] = False
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.asker: Asker | None = None
+        self.dead: MailboxAgent | None = None
+        self.call: asyncio.Task[Result] | None = None
+
+    @classmethod
+    def settings(cls, base: str) -> Json:
+        group: Json = {"channels": list(cls.channels)}
+        if cls.launcher:
+            command = [sys.executable, str(RUNNER), cls.launcher, f"{base}/runs.jsonl"]
+            group["launcher"] = {
+                "command": [*command, "{initial}", "{session_id}"],
+                "attempts": cls.attempts,
+                "backoff": "10ms",
+            }
+        return {
+            "http": {"port": 0},
+            "answer_ttl": cls.answer_ttl,
+            "receipt_grace": "1s",
+            "groups": {GROUP: group},
+        }
+
+    @classmethod
+    def ends_by_itself(cls) -> bool:
+        """True if nobody needs to answer."""
+        return cls.outcome != "answered"
+
+    async def set_up(self) -> None:
+        """Bring the host to where the fault is aimed."""
+        await self.start_and_join()
+
+    async def act(self) -> None:
+        """Do what makes the host work; it may be gone in the midst of it."""
+        raise NotImplementedError
+
+    def goal(self) -> bool:
+        """True when a host has done all that the act makes it do."""
+        return self.stage.is_closed()
+
+    async def finish(self) -> None:
+        """Do what else is needed until the question is closed."""
+        await until(self.stage.is_closed, "the question to be closed")
+
+    async def tear_down(self) -> None:
+        if self.call is not None:
+            self.call.cancel()
+            await asyncio.wait([self.call])
+        if self.asker is not None:
+            await self.asker.__aexit__(None, None, None)
+        if self.dead is not None:
+            self.dead.die()
+
+    # Steps that several of them share.
+
+    def make_mailbox(self) -> None:
+        for name in ("tasks", "responses", "input"):
+            (self.stage.mailbox / name).mkdir(parents=True, exist_ok=True)
+
+    async def start_and_join(self) -> None:
+        self.make_mailbox()
+        await self.stage.start()
+        joined = (self.stage.mailbox / "input" / "host.json").exists
+        await until(joined, "the host to take up the group")
+
+    def ask(self) -> None:
+        """Ask as a living agent, which waits."""
+        self.asker = Asker(self.stage.mailbox, session_id=SESSION)
+        request = Request(
+            self.questions, request_id=RequestId(REQUEST_ID), wait_seconds=self.wait_seconds
+        )
+        self.call = asyncio.create_task(self.asker.ask(request))
+
+    def ask_and_die(self) -> None:
+        self.dead = MailboxAgent(self.stage.mailbox, SESSION)
+        self.dead.ask("Deploy?", request_id=REQUEST_ID)
+        self.dead.die()
+
+    def is_open(self) -> bool:
+        return (
+            self.stage.state() == "open"
+            and not (self.stage.mailbox / "tasks" / f"{REQUEST_ID}.json").exists()
+        )
+
+    async def reach(self, look: Callable[[], bool], what: str) -> bool:
+        """Wait for that, or for the host's end. Return whether the host lives."""
+        await until(lambda: look() or self.stage.is_dead(), what)
+        return not self.stage.is_dead()
+
+    async def set_up_open(self) -> None:
+        await self.start_and_join()
+        self.ask()
+        await until(self.is_open, "the question to be shown")
+
+    async def set_up_open_and_dead(self) -> None:
+        await self.start_and_join()
+        self.ask_and_die()
+        await until(self.is_open, "the question to be shown")
+
+
+class Ask(Scenario):
+    """A question is recorded and listed."""
+
+    channels = ("local",)
+
+    async def act(self) -> None:
+        self.ask()
+
+    def goal(self) -> bool:
+        return self.is_open()
+
+
+class Show(Ask):
+    """A question is posted in two channels."""
+
+    channels = ("chat", "pager")
+
+    def goal(self) -> bool:
+        record = self.stage.record() or {"cards": []}
+        done = all(card["state"] in {"shown", "failed"} for card in record["cards"])
+        return self.is_open() and done
+
+
+class ShowAround(Ask):
+    """One of two channels is out of order."""
+
+    channels = ("down", "chat")
+
+
+class ShowNowhere(Ask):
+    """No channel can show the question."""
+
+    channels = ("down",)
+    outcome = "undeliverable"
+    delivered = "none"
+
+    def goal(self) -> bool:
+        return self.stage.is_closed()
+
+
+class Refuse(Scenario):
+    """A request cannot be understood."""
+
+    outcome = "refused"
+
+    async def act(self) -> None:
+        self.dead = MailboxAgent(self.stage.mailbox, SESSION)
+        body = {"v": 1, "type": "ask_user:ask", "request_id": REQUEST_ID, "questions": []}
+        self.dead.write(f"{REQUEST_ID}.json", json.dumps(body).encode())
+
+    def goal(self) -> bool:
+        return not (self.stage.mailbox / "tasks" / f"{REQUEST_ID}.json").exists()
+
+    async def finish(self) -> None:
+        await until(self.goal, "the request to be refused")
+
+
+class Live(Scenario):
+    """A person answers, and the waiting agent takes the answer."""
+
+    async def set_up(self) -> None:
+        await self.set_up_open()
+
+    async def act(self) -> None:
+        await self.stage.click("ana", "Yes")
+
+
+class LiveLocal(Live):
+    """The same where no card needs to be settled."""
+
+    channels = ("local",)
+
+
+class Drafts(Live):
+    """Two questions are answered one at a time."""
+
+    questions = (Question("Deploy?", options=YES_NO), Question("Sure?", options=YES_NO))
+
+    async def act(self) -> None:
+        first = await self.stage.click("ana", "Yes", question=1)
+        if first.status == 202:
+            await self.stage.click("ana", "Yes", question=2)
+
+
+class Held(Live):
+    """The call was given up, the agent lives: it asks for the answer later."""
+
+    async def act(self) -> None:
+        assert self.call
+        self.call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.call
+        self.call = None
+        await self.reach(lambda: bool(self._is_cancelled()), "the call's end to be known")
+        await self.stage.click("ana", "Yes")
+        if self.stage.is_over():
+            await self.reach(lambda: self.stage.state() == "held", "the answer to be held")
+        assert self.asker
+        self.call = asyncio.create_task(self.asker.check(RequestId(REQUEST_ID), seconds=600))
+
+    def _is_cancelled(self) -> bool:
+        return (self.stage.record() or {}).get("call_waits") is False
+
+
+class Withdraw(Live):
+    """The agent no longer needs an answer."""
+
+    outcome = "withdrawn"
+    delivered = "none"
+
+    async def act(self) -> None:
+        assert self.asker
+        await self.asker.withdraw(RequestId(REQUEST_ID))
+
+
+class Expire(Live):
+    """Nobody answers."""
+
+    answer_ttl = "700ms"
+    outcome = "expired"
+    delivered = "none"
+
+    async def act(self) -> None:
+        await self.reach(self.stage.is_over, "the question to expire")
+
+
+class Default(Expire):
+    """Nobody answers, and the asker has said what that means."""
+
+    answer_ttl = "7d"
+    questions = (Question("Deploy?", options=YES_NO, default="No"),)
+    wait_seconds = 0.7
+    outcome = "defaulted"
+    delivered = "live"
+
+
+class Late(Scenario):
+    """The agent is dead: its session is resumed with the answer."""
+
+    launcher = "acknowledge"
+    delivered = "late"
+
+    async def set_up(self) -> None:
+        await self.set_up_open_and_dead()
+
+    async def act(self) -> None:
+        await self.stage.click("ana", "Yes")
+
+
+class LateExit(Late):
+    """The resumed command says nothing and ends well."""
+
+    launcher = "exit-0"
+
+
+class LateAgain(Late):
+    """The first resumed runner fails."""
+
+    launcher = "fail-first"
+
+
+class LateRetry(Late):
+    """The only attempt fails; a person starts it again."""
+
+    launcher = "fail-first"
+    attempts = 1
+
+    async def act(self) -> None:
+        await self.stage.click("ana", "Yes")
+        if self.stage.is_over():
+            await self.nudge()
+
+    async def nudge(self) -> None:
+        if await self.reach(self.is_stuck, "the delivery to be given up or done"):
+            await self.stage.post(self.verb, {"by": "ana"})
+
+    verb = "retry"
+
+    def is_stuck(self) -> bool:
+        return self.stage.state() == "undelivered" or self.stage.is_closed()
+
+    def goal(self) -> bool:
+        # A nudge that met the fault was refused, and is repeated by the person.
+        return self.is_stuck()
+
+    async def finish(self) -> None:
+        while not self.stage.is_closed():
+            await self.nudge()
+            await asyncio.sleep(0.05)
+
+
+class LateNever(LateRetry):
+    """There is no launcher: a person is told, and dismisses the answer."""
+
+    launcher = None
+    delivered = "none"
+    verb = "dismiss"
+
+
+class FirstStart(Scenario):
+    """A host starts for the first time, and a question waits already."""
+
+    from_start = True
+
+    async def set_up(self) -> None:
+        self.stage.data.mkdir()
+        self.make_mailbox()
+        self.ask()
+        await self.stage.fork(gated=True)
+
+    async def act(self) -> None:
+        self.stage.open_gate()
+        await self.stage.is_ready()
+
+    def goal(self) -> bool:
+        return self.is_open()
+
+
+class RestartOpen(Scenario):
+    """A host starts where another has died, and the question is answered."""
+
+    from_start = True
+
+    async def set_up(self) -> None:
+        await self.set_up_open()
+        await self.stage.kill()
+        await self.stage.fork(gated=True)
+
+    async def act(self) -> None:
+        self.stage.open_gate()
+        if await self.stage.is_ready():
+            await self.stage.click("ana", "Yes")
+
+
+class RestartAnswered(RestartOpen):
+    """The host that took the answer is gone, and the agent did not take it: it is resumed."""
+
+    launcher = "acknowledge"
+    delivered = "late"
+
+    async def set_up(self) -> None:
+        await self.start_and_join()
+        self.dead = MailboxAgent(self.stage.mailbox, SESSION)
+        self.dead.ask("Deploy?", request_id=REQUEST_ID)
+        await until(self.is_open, "the question to be shown")
+        await self.stage.click("ana", "Yes")
+        await until(lambda: self.dead and self.dead.response(REQUEST_ID), "the response")
+        await self.stage.kill()
+        self.dead.die()
+        await self.stage.fork(gated=True)
+
+    async def act(self) -> None:
+        self.stage.open_gate()
+        await self.stage.is_ready()
+
+
+class RestartLate(RestartAnswered):
+    """The host is gone that has started a runner, and the runner goes on."""
+
+    launcher = "wait"
+
+    async def set_up(self) -> None:
+        await self.set_up_open_and_dead()
+        await self.stage.click("ana", "Yes")
+        await until(lambda: self.stage.runs("started"), "the runner")
+        await self.stage.kill()
+        await self.stage.fork(gated=True)
+
+    async def act(self) -> None:
+        self.stage.open_gate()
+        await self.stage.is_ready()
+        (self.stage.base / "go").touch()
+
+
+SCENARIOS: dict[str, type[Scenario]] = {
+    "ask": Ask,
+    "show": Show,
+    "show-around": ShowAround,
+    "show-nowhere": ShowNowhere,
+    "refuse": Refuse,
+    "answer": LiveLocal,
+    "drafts": Drafts,
+    "live": Live,
+    "held": Held,
+    "late": Late,
+    "late-exit": LateExit,
+    "late-again": LateAgain,
+    "late-retry": LateRetry,
+    "late-never": LateNever,
+    "expire": Expire,
+    "default": Default,
+    "withdraw": Withdraw,
+    "first-start": FirstStart,
+    "restart-open": RestartOpen,
+    "restart-answered": RestartAnswered,
+    "restart-late": RestartLate,
+}
+
+__all__ = ["SCENARIOS", "Outcome", "Scenario"]

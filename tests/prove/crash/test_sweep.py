@@ -1,0 +1,255 @@
+"""Hit the host at every call that changes the disk, and hold it to every promise.
+
+For each scenario a run without a fault counts the calls; then, for each of them, one run kills the
+host there, one lets the call fail with EIO and one with ENOSPC. A killed host is started again and
+somebody else answers; a host that lives has to finish by itself.
+
+One run again: PROVE=1 CRASH_POINT=late/worker/fsync/3/EIO python -m pytest tests/prove/crash
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.prove.conftest import SEED, Proof
+from tests.prove.crash import checks
+from tests.prove.crash.scenarios import SCENARIOS, Scenario
+from tests.prove.crash.stage import (
+    FAULTS,
+    PATIENCE_SECONDS,
+    REQUEST_ID,
+    Broken,
+    Point,
+    Stage,
+    Tracer,
+    Zygote,
+    until,
+)
+
+AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
+MOST_AT_PROVE = int(os.environ.get("CRASH_POINTS", "720"))
+ONLY = os.environ.get("CRASH_POINT", "")
+# Calls that another scenario, or the weather, may have made fewer of.
+MOST_UNREACHED = 0.2
+
+pytestmark = pytest.mark.timeout(4 * 3600)
+
+
+@dataclass
+class Told:
+    """What came of one run."""
+
+    point: Point | None
+    hit: str = ""
+    broken: str = ""
+    seconds: float = 0.0
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    zygote = Zygote()
+    yield zygote
+    zygote.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ptrace(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Say so where the sweep is not possible; that is a failure where it has to be."""
+    why = _why_no_ptrace(tmp_path_factory.mktemp("ptrace"))
+    if why and os.environ.get("CI") == "true":
+        pytest.fail(f"the crash sweep is not possible here: {why}")
+    if why:
+        pytest.skip(f"the crash sweep is not possible here: {why}")
+
+
+def _why_no_ptrace(folder: Path) -> str:
+    if not shutil.which("strace"):
+        return "there is no strace; install it (Debian: apt install strace)"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as sleeper:
+        try:
+            tracer = Tracer(sleeper.pid, folder / "trace", "fsync")
+            asyncio.run(tracer.attached())
+            asyncio.run(tracer.detach())
+        except RuntimeError as exc:
+            return str(exc)
+        finally:
+            sleeper.kill()
+    return ""
+
+
+async def play(name: str, point: Point | None, base: Path, zygote: Zygote) -> tuple[Stage, Told]:
+    """Play a scenario with a host that is hit at the point; None: count its calls."""
+    base.mkdir(parents=True)  # noqa: ASYNC240 - nothing else is to be done meanwhile
+    kind = SCENARIOS[name]
+    stage = Stage(base, zygote, kind.settings(str(base)))
+    scenario = kind(stage)
+    told = Told(point)
+    began = time.monotonic()
+    try:
+        await _play(scenario, point, told)
+    except Exception as exc:  # noqa: BLE001 - whatever it is, it is told with its point
+        told.broken = _tell(exc, point, stage)
+    finally:
+        await scenario.tear_down()
+        await stage.kill()
+        await stage.detach()
+    told.seconds = time.monotonic() - began
+    return stage, told
+
+
+async def _play(scenario: Scenario, point: Point | None, told: Told) -> None:
+    stage = scenario.stage
+    await scenario.set_up()
+    await (stage.count() if point is None else stage.aim(point))
+    await scenario.act()
+    if not _needs_a_person(scenario):
+        await scenario.reach(scenario.goal, "the host to finish by itself")
+    await stage.detach()
+    told.hit = stage.hit()
+    if told.hit and point and point.kills:
+        await until(stage.is_dead, "the host that was killed to be gone")
+    if stage.is_dead():
+        await stage.start()
+    if not scenario.ends_by_itself():
+        await _answer_as_somebody_else(scenario)
+    await scenario.finish()
+    await _check(scenario, point, told.hit)
+
+
+def _needs_a_person(scenario: Scenario) -> bool:
+    """True if whoever answered was told that it did not work, and it did not."""
+    clicks = scenario.stage.clicks
+    return bool(clicks) and clicks[-1].status >= 500 and not scenario.stage.is_over()
+
+
+async def _answer_as_somebody_else(scenario: Scenario) -> None:
+    if len(scenario.questions) == 1:
+        await scenario.stage.click("ben", "No")
+        return
+    for number in range(1, len(scenario.questions) + 1):
+        await scenario.stage.click("ben", "No", question=number)
+
+
+async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
+    stage = scenario.stage
+    killed = point is None or point.kills
+    if scenario.outcome == "refused":
+        checks.check_refusal(stage, hit=hit, killed=killed)
+    else:
+        await stage.click("eve", "Yes")
+        result = None
+        if scenario.call is not None:
+            result = await asyncio.wait_for(scenario.call, PATIENCE_SECONDS)
+        status, closed = await stage.http("GET", f"/api/questions/{REQUEST_ID}")
+        checks.require(status == 200, "a closed question is found", status, closed)
+        checks.check_question(scenario, result, hit=hit, killed=killed)
+    if not killed and "events.jsonl" in hit:
+        await stage.stop()  # it may rightly complain of a line that it could not write
+    else:
+        _, health = await stage.http("GET", "/healthz")
+        checks.require(health["problems"] == [], "the host is well", health)
+        await stage.stop()
+    if killed:
+        checks.require("Traceback" not in stage.log(), "a host that was killed is no trouble")
+    before = len(stage.log())
+    await stage.start()
+    await until(lambda: "a group has joined" in stage.log()[before:], "the last host to look")
+    _, health = await stage.http("GET", "/healthz")
+    _, pending = await stage.http("GET", "/api/pending")
+    checks.check_rest(stage, health, pending)
+
+
+def _tell(exc: Exception, point: Point | None, stage: Stage) -> str:
+    what = str(exc) if isinstance(exc, Broken) else f"{type(exc).__name__}: {exc}"
+    again = f"PROVE=1 CRASH_POINT={point} .venv/bin/python -m pytest tests/prove/crash"
+    clicks = "\n".join(f"  {click}" for click in stage.clicks)
+    cards = "\n".join(f"  {card}" for card in stage.cards())
+    return (
+        f"{point}: {what}\n  hit: {stage.hit() or 'nothing'}\n  seed: {SEED}\n  again: {again}\n"
+        f"  state: {stage.state()}\n{clicks}\n{cards}\n{stage.log()[-4_000:]}"
+    )
+
+
+@dataclass
+class Sweep:
+    """Runs many points side by side."""
+
+    folder: Path
+    zygote: Zygote
+    told: list[Told] = field(default_factory=list)
+
+    async def count(self, name: str) -> list[Point]:
+        """Return every point of the scenario, from a run without a fault."""
+        stage, told = await play(name, None, self.folder / f"{name}-count", self.zygote)
+        if told.broken:
+            pytest.fail(f"broken without a fault: {told.broken}", pytrace=False)
+        return [
+            Point(name, thread, call, number, fault)
+            for thread, tracer in stage.tracers.items()
+            for call, most in sorted(tracer.counts().items())
+            for number in range(1, most + 1)
+            for fault in FAULTS
+        ]
+
+    async def run(self, points: list[Point]) -> list[Told]:
+        """Run the points, some at once."""
+        queue = iter(points)
+
+        async def work() -> None:
+            for point in queue:
+                base = self.folder / str(point).replace("/", "-")
+                _, told = await play(point.scenario, point, base, self.zygote)
+                self.told.append(told)
+                if not told.broken:
+                    shutil.rmtree(base, ignore_errors=True)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(AT_ONCE):
+                tasks.create_task(work())
+        return self.told
+
+
+@pytest.mark.skipif(bool(ONLY), reason="one point alone is run")
+async def test_a_host_that_is_hit_anywhere_keeps_every_promise(
+    proof: Proof, tmp_path: Path, zygote: Zygote
+) -> None:
+    sweep = Sweep(tmp_path, zygote)
+    everything = [point for name in SCENARIOS for point in await sweep.count(name)]
+    most = proof.choose(smoke=0, prove=MOST_AT_PROVE, everything=len(everything))
+    points = proof.pick(
+        "crash sweep", everything, most, lambda p: (p.scenario, p.thread, p.call, p.fault)
+    )
+
+    told = await sweep.run(points)
+
+    for name in SCENARIOS:
+        mine = [t for t in told if t.point and t.point.scenario == name]
+        proof.report(
+            f"crash sweep: {name}",
+            tried=len(mine),
+            hit=sum(bool(t.hit) for t in mine),
+            of=sum(p.scenario == name for p in everything),
+            broken=sum(bool(t.broken) for t in mine),
+        )
+    broken = [t.broken for t in told if t.broken]
+    if broken:
+        pytest.fail(f"{len(broken)} of {len(told)} runs\n\n" + "\n\n".join(broken), pytrace=False)
+    unreached = [t for t in told if not t.hit]
+    assert len(unreached) <= MOST_UNREACHED * len(told), [str(t.point) for t in unreached]
+
+
+@pytest.mark.skipif(not ONLY, reason="CRASH_POINT names no point")
+async def test_one_point(tmp_path: Path, zygote: Zygote) -> None:
+    point = Point.parse(ONLY)
+
+    _, told = await play(point.scenario, point, tmp_path / "run", zygote)
+
+    if told.broken:
+        pytest.fail(told.broken, pytrace=False)

@@ -1,0 +1,150 @@
+"""What the sweep has found, each by its symptom; these need neither strace nor time."""
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.support import MailboxAgent, until
+
+from pynchy import wire
+from pynchy.app import running_host
+from pynchy.bridge import caretaker
+from pynchy.config import Settings
+from pynchy.datafolder import DataFolder
+from pynchy.folder import Folder
+from pynchy.ipc.mailbox import Mailbox
+from pynchy.model import Answer, CardRef, CardState, Ending, OutcomeKind, State
+from pynchy.pending.files import FileStore
+from pynchy.testing import NOON, FakeChannel, make_pending
+
+YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")
+NO = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("No",)),), by="ben")
+
+
+def failing_once(call: Callable[..., Any], *, when: Callable[..., bool]) -> Callable[..., Any]:
+    """Return the call such that it fails the first time that `when` says so."""
+    left = [OSError(errno.EIO, os.strerror(errno.EIO))]
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        if left and when(*arguments):
+            raise left.pop()
+        return call(*arguments, **named)
+
+    return called
+
+
+def is_folder(fd: int) -> bool:
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
+
+
+@pytest.fixture
+def folder_sync_fails_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def arm() -> None:
+        monkeypatch.setattr(os, "fsync", failing_once(os.fsync, when=is_folder))
+
+    return arm
+
+
+async def test_a_question_whose_recording_failed_is_no_repeat_of_itself(
+    tmp_path: Path, folder_sync_fails_once: Callable[[], None]
+) -> None:
+    store = FileStore(tmp_path)
+    await store.record(make_pending("q0", short_id="s0"))
+    folder_sync_fails_once()
+    with pytest.raises(OSError, match="Input/output"):
+        await store.record(make_pending())
+
+    await store.record(make_pending())
+
+    assert len(await store.load()) == 2
+
+
+async def test_an_answer_that_failed_at_the_disk_does_not_win_behind_everybodys_back(
+    tmp_path: Path, folder_sync_fails_once: Callable[[], None]
+) -> None:
+    store = FileStore(tmp_path)
+    await store.record(make_pending())
+    (tmp_path / "g1/outcomes").mkdir(exist_ok=True)
+    folder_sync_fails_once()
+    with pytest.raises(OSError, match="Input/output"):
+        await store.end(make_pending(), YES)
+
+    winner = await store.end(make_pending(), NO)
+
+    assert winner == NO
+
+
+def test_a_file_that_is_in_place_is_not_called_failed_for_a_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path)
+    monkeypatch.setattr(os, "unlink", failing_once(os.unlink, when=lambda *_: True))
+
+    assert folder.create("name", b"content")
+
+    assert folder.read("name", 100) == b"content"
+
+
+@asynccontextmanager
+async def host(tmp_path: Path, **channels: FakeChannel) -> Any:
+    group = {"channels": list(channels) or ["gone"]}
+    settings = Settings.model_validate({"http": {"port": 0}, "groups": {"g1": group}})
+    async with running_host(settings, DataFolder(tmp_path), channels):
+        yield tmp_path / "ipc" / "g1"
+
+
+async def test_a_card_that_is_sent_again_after_a_disk_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = FakeChannel("chat")
+    monkeypatch.setattr(caretaker, "_AGAIN_SECONDS", 0.01)
+    update = failing_once(FileStore._update, when=lambda *_: True)  # noqa: SLF001
+    monkeypatch.setattr(FileStore, "_update", update)
+    async with host(tmp_path, chat=chat) as mailbox:
+        MailboxAgent(mailbox).ask()
+
+        await until(lambda: len(chat.shown) == 2, "a second card")
+
+    assert [sent.card.repeated for sent in chat.shown] == [False, True]
+
+
+async def test_a_question_that_no_channel_took_ends_though_the_host_died_before_it_said_so(
+    tmp_path: Path,
+) -> None:
+    failed = CardRef("gone", state=CardState.FAILED, error="not configured")
+    pending = make_pending(
+        state=State.RECORDED, cards=(failed,), expires_at=NOON.replace(year=2999)
+    )
+    questions = tmp_path / "ipc/g1/pending_questions"
+    questions.mkdir(parents=True)
+    (questions / "q1.json").write_bytes(wire.pending_json(pending))
+
+    async with host(tmp_path) as mailbox:
+        await until((mailbox / "history/q1.json").exists, "the question to be closed")
+
+    outcome = wire.read_ending((tmp_path / "ipc/g1/outcomes/q1.json").read_bytes())
+    assert outcome.outcome is OutcomeKind.UNDELIVERABLE
+
+
+async def test_a_refused_request_is_told_of_before_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "audit/events.jsonl"
+    told = asyncio.get_running_loop().create_future()
+    reject = Mailbox.reject
+
+    def look(*arguments: Any) -> None:
+        told.get_loop().call_soon_threadsafe(told.set_result, log.read_text())
+        reject(*arguments)
+
+    monkeypatch.setattr(Mailbox, "reject", look)
+    async with host(tmp_path) as mailbox:
+        MailboxAgent(mailbox).write("bad.json", b"{}")
+
+        assert '"rejected"' in await told
