@@ -1,0 +1,318 @@
+"""Whatever the bytes are, a reader returns a value or raises the one error that it documents.
+
+And what a reader accepts can be stored, shown and answered; and four times the input takes about
+four times as long.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.prove.conftest import SEED, Proof
+from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
+
+from agent_runner.agent_tools import _arguments, _jsonrpc
+from agent_runner.asking import RequestId, _wire, is_request_id
+from agent_runner.errors import BadArguments, BadFile
+from agent_runner.initial import load_initial
+from pynchy import wire
+from pynchy.bridge import replies
+from pynchy.config import Settings, load_settings
+from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
+from pynchy.model import Answer, Option, Question
+from pynchy.testing import NOON, make_pending
+
+SECONDS_FOR_ONE = 2.0
+Read = Callable[[bytes], object]
+
+
+def read_request(data: bytes) -> None:
+    """Read a request as the host does, and follow what is accepted to the disk and back."""
+    try:
+        request = wire.read_request(wire.read_envelope(data, "q1"))
+    except MalformedRequest as exc:
+        check_refusal(exc, data)
+        raise
+    assert wire.usable_id(request.request_id)
+    if isinstance(request, wire.AskRequest):
+        questions = tuple(question.to_model() for question in request.questions)
+        pending = make_pending(request.request_id, questions=questions, title=request.title or "")
+        assert wire.read_pending(wire.pending_json(pending)) == pending
+        assert request.digest() == request.model_copy().digest()
+
+
+def check_refusal(refusal: MalformedRequest, data: bytes) -> None:
+    """The agent can be told of it, and it can be filed."""
+    assert refusal.request_id is None or wire.usable_id(refusal.request_id)
+    assert 0 < len(refusal.reason) < 2_000
+    json.loads(wire.error_json(make_pending().request_id, refusal.reason))
+    json.loads(wire.rejected_json("q1.json", refusal.reason, NOON, data))
+
+
+def read_beside_requests(data: bytes) -> None:
+    """Read a lease and a receipt, which raise nothing at all."""
+    lease = wire.read_lease(data)
+    assert isinstance(lease.boot_id, str)
+    assert isinstance(lease.session_id, str)
+    assert isinstance(wire.read_claim(data), str | None)
+    assert isinstance(wire.read_sequence(data), int | None)
+
+
+def read_response(data: bytes) -> None:
+    _wire.decode_response(data, RequestId("q1"))
+
+
+def read_arguments(data: bytes) -> None:
+    """Read a line of a client, and what it holds as the arguments of every tool."""
+    try:
+        message = _jsonrpc.parse(data)
+    except _jsonrpc.RpcError as exc:
+        _jsonrpc.encode_error(exc)
+    else:
+        assert message is None or message.method is not None
+    value = _value(data)
+    for parse in (_arguments.parse_ask, _arguments.parse_check, _arguments.parse_request_id):
+        try:
+            parsed: Any = parse(value)
+        except BadArguments:
+            continue
+        if parse is _arguments.parse_ask:
+            sent = _wire.encode_request(parsed[0], session_id="", lease="")
+            wire.read_request(wire.read_envelope(sent, "x"))
+        else:
+            assert is_request_id(parsed if isinstance(parsed, str) else parsed[0])
+
+
+def _value(data: bytes) -> dict[str, object]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def check_report(report: str, path: Path) -> None:
+    """It says where, and a terminal can show it."""
+    assert report.startswith(str(path))
+    assert all(line.isprintable() for line in report.split("\n"))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader, the corpus it is fed from, and what it may raise."""
+
+    name: str
+    corpus: str
+    read: Read
+    allowed: tuple[type[Exception], ...] = ()
+
+    def try_one(self, data: bytes) -> bool:
+        """Return whether it was accepted. Fail for another error, or for taking too long."""
+        begun = time.process_time()
+        try:
+            self.read(data)
+        except self.allowed:
+            return False
+        finally:
+            assert time.process_time() - begun < SECONDS_FOR_ONE
+        return True
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
+    path = tmp_path_factory.mktemp("fuzz") / "input"
+
+    def read_settings(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            assert isinstance(load_settings(path), Settings)
+        except ConfigError as exc:
+            check_report(str(exc), path)
+            raise
+
+    def read_initial(data: bytes) -> None:
+        path.write_bytes(data)
+        assert is_request_id(load_initial(path).request_id)
+
+    known = [
+        Target("requests", "requests", read_request, (MalformedRequest,)),
+        Target("leases and receipts", "requests", read_beside_requests),
+        Target("settings", "settings", read_settings, (ConfigError,)),
+        Target("responses", "responses", read_response, (BadFile,)),
+        Target("initial", "initial", read_initial, (BadFile,)),
+        Target("arguments", "arguments", read_arguments),
+    ]
+    return {target.name: target for target in known}
+
+
+# How many inputs each gets: (in make test, in make prove, with PROVE=all).
+VOLUME = {
+    "requests": (1_700, 90_000, 900_000),
+    "leases and receipts": (300, 20_000, 100_000),
+    "settings": (150, 6_000, 60_000),
+    "responses": (400, 20_000, 100_000),
+    "initial": (200, 8_000, 80_000),
+    "arguments": (400, 20_000, 200_000),
+}
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", VOLUME)
+def test_only_documented_errors_are_raised(
+    targets: dict[str, Target], proof: Proof, name: str
+) -> None:
+    smoke, prove, everything = VOLUME[name]
+    count = proof.choose(smoke=smoke, prove=prove, everything=everything)
+    target = targets[name]
+
+    accepted = sum(target.try_one(data) for data in volume(target.corpus, SEED, count))
+
+    assert 0 < accepted < count or not target.allowed
+    proof.report(f"fuzz: {name}", inputs=count, accepted=accepted, seed=SEED)
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", VOLUME)
+def test_hypothesis_finds_no_other_error(
+    targets: dict[str, Target], proof: Proof, name: str
+) -> None:
+    share = {"requests": 6}.get(name, 1)
+    count = proof.choose(smoke=50 * share, prove=1_700 * share, everything=20_000 * share)
+    target = targets[name]
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=proof.scale == "smoke",
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(mutated(target.corpus))
+    def search(data: bytes) -> None:
+        target.try_one(data)
+
+    search()
+    proof.report(f"fuzz: {name}", hypothesis_inputs=count)
+
+
+LABELS = st.sampled_from([text for text in TEXTS if text.strip()]) | st.text(min_size=1)
+
+
+@st.composite
+def replies_to_questions(draw: Any) -> tuple[Question, tuple[str, ...]]:
+    labels = draw(st.lists(LABELS, max_size=12, unique_by=str.casefold))
+    question = Question("Q?", options=tuple(map(Option, labels)), multi_select=draw(st.booleans()))
+    words = st.sampled_from([*labels, *TEXTS]) | st.text()
+    joined = st.lists(words, max_size=4).map(", ".join)
+    return question, tuple(draw(st.lists(words | joined, max_size=6)))
+
+
+@pytest.mark.timeout(3_600)
+def test_a_reply_becomes_an_answer_that_the_question_allows_or_is_refused(proof: Proof) -> None:
+    count = proof.choose(smoke=300, prove=20_000, everything=200_000)
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=proof.scale == "smoke",
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(replies_to_questions())
+    def search(case: tuple[Question, tuple[str, ...]]) -> None:
+        question, values = case
+        try:
+            answer = replies.match(question, values)
+        except InvalidReply:
+            return
+        assert answer == replies.check(question, answer)
+        assert set(answer.selected) <= set(question.labels)
+        assert question.multi_select or len(answer.selected) <= 1
+        assert answer.selected or (answer.text and answer.text.strip())
+
+    search()
+    proof.report("fuzz: replies", hypothesis_inputs=count)
+
+
+def _ask(**fields: object) -> bytes:
+    ask = {"v": 1, "type": "ask_user:ask", "request_id": "q1", "questions": [{"question": "x"}]}
+    return json.dumps(ask | fields).encode()
+
+
+# For each: the reader, and an input that grows with n up to what is let in.
+GROWING: dict[str, tuple[str, Callable[[int], bytes]]] = {
+    "deep lists": ("requests", lambda n: b"[" * n + b"]" * n),
+    "deep objects": ("requests", lambda n: b'{"a":' * (n // 5)),
+    "wide list": ("requests", lambda n: _ask(x=[0] * (n // 3))),
+    "wide and deep": ("requests", lambda n: _ask(x=[[[[[[]]]]]] * (n // 20))),
+    "many keys": ("requests", lambda n: _ask(**{f"k{i}": i for i in range(n // 12)})),
+    "the same key": ("requests", lambda n: b"{" + b'"a":1,' * (n // 6) + b'"a":1}'),
+    "bad questions": ("requests", lambda n: _ask(questions=[{}] * (n // 4))),
+    "bad options": ("requests", lambda n: _ask(questions=[{"question": "x", "options": [0] * n}])),
+    "escapes": ("requests", lambda n: b'{"type":"' + b"\\u0041" * (n // 6) + b'"}'),
+    "digits": ("requests", lambda n: b'{"v":' + b"9" * n + b"}"),
+    "blanks": ("requests", lambda n: b" " * n + b"{"),
+    "dots in a key": ("settings", lambda n: b"a" + b".a" * (n // 2) + b" = 1"),
+    "dots in a table": ("settings", lambda n: b"[a" + b".a" * (n // 2) + b"]"),
+    "tables": ("settings", lambda n: b"".join(b"[groups.g%d]\n" % i for i in range(n // 16))),
+    "unknown keys": ("settings", lambda n: b"".join(b"k%d = 1\n" % i for i in range(n // 100))),
+    "open lists": ("settings", lambda n: b"a = " + b"[ \n" * (n // 3)),
+    "open string": ("settings", lambda n: b'a = """' + b"x\\" * (n // 2)),
+    "quotes": ("settings", lambda n: b"a = " + b'"""x' * (n // 4)),
+    "long numbers": ("settings", lambda n: b"#" + (b"1" * 3_999 + b" ") * (n // 4_000) + b"\na = "),
+    "answers": ("responses", lambda n: b'{"v":1,"request_id":"q1","answers":[' + b"{}," * (n // 3)),
+    "deep answers": ("responses", lambda n: b'{"v":1,"answers":' + b"[" * n),
+    "options as text": (
+        "arguments",
+        lambda n: json.dumps({"questions": json.dumps([{"question": "x" * n}])}).encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROWING)
+def test_four_times_the_input_takes_about_four_times_as_long(
+    targets: dict[str, Target], case: str
+) -> None:
+    name, make = GROWING[case]
+    size = 16 * 1024
+
+    for _ in range(5):  # a busy machine may spoil one look, but not five
+        small, large = (_least_seconds(targets[name], make(n)) for n in (size, 4 * size))
+        if large < 10 * small + 0.01:
+            return
+    pytest.fail(f"{small:.4f} s for {size} bytes, {large:.4f} s for {4 * size}")
+
+
+def _least_seconds(target: Target, data: bytes) -> float:
+    def once() -> float:
+        begun = time.process_time()
+        target.try_one(data)
+        return time.process_time() - begun
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("value", ["1,", "a ", "9,x,", ";", "ß,"])
+def test_a_long_reply_takes_no_longer_than_its_length(value: str) -> None:
+    options = tuple(Option(f"{'ß' * 400}{number}") for number in range(100))
+    question = Question("Which?", options=options, multi_select=True)
+
+    def seconds(size: int) -> float:
+        begun = time.process_time()
+        for asked in (question, replace(question, multi_select=False)):
+            try:
+                replies.match(asked, (value * (size // len(value)),))
+                replies.check(asked, Answer(selected=(options[-1].label,) * size))
+            except InvalidReply:
+                continue
+        return time.process_time() - begun
+
+    small, large = (min(seconds(size) for _ in range(3)) for size in (10_000, 40_000))
+
+    assert large < 10 * small + 0.01

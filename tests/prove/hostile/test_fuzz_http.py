@@ -1,0 +1,218 @@
+"""The HTTP interface, guard and all, under requests that are nearly right.
+
+Never a 500, always an `error` in JSON, and a question that was not answered is as it was.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_from_bytes, unquote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.prove.conftest import SEED, Proof
+from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
+
+from pynchy.audit import AuditLog
+from pynchy.bridge.answer import Answering
+from pynchy.bridge.deliver import Delivery, Patience
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.expire import Expiry
+from pynchy.channels.local import LocalChannel
+from pynchy.config import Settings
+from pynchy.http.api import Office, make_api
+from pynchy.http.guard import Guard
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.model import Option, PendingQuestion, Question
+from pynchy.pending.index import PendingIndex
+from pynchy.testing import FakeClock, MemoryStore, make_pending
+
+TOKEN = "the-token"  # noqa: S105 - of a host that exists only here
+QUESTIONS = (
+    Question("Deploy?", options=(Option("Yes"), Option("No"))),
+    Question("Where?", options=(Option("a"), Option("b"), Option("c")), multi_select=True),
+    Question("Why?"),
+)
+HEADERS = (
+    "content-length",
+    "last-event-id",
+    "content-type",
+    "expect",
+    "range",
+    "host",
+    "authorization",
+    "cookie",
+    "accept",
+    "x-forwarded-for",
+)
+PATHS = (
+    *("/api/questions/{id}/answer",) * 4,
+    *(f"/api/questions/{{id}}{tail}" for tail in ("", "/decline", "/retry", "/dismiss", "/x")),
+    *("/healthz", "/api/pending", "/api/history", "/api/events", "/api/sweep", "/", "//", "/api"),
+    "/api/history?limit={x}&group={x}&outcome={x}",
+    "/api/events?after={x}",
+)
+METHODS = (*("POST",) * 4, "GET", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "X", "")
+
+
+@dataclass
+class Reply:
+    status: int = 0
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class House:
+    """The application with its guard, one open question, and nothing that runs by itself."""
+
+    def __init__(self, folder: Path) -> None:
+        clock = FakeClock()
+        self._store, index = MemoryStore(), PendingIndex()
+        audit = AuditLog(folder / "audit", max_bytes=2**20, max_files=2)
+        audit.open()
+        mailboxes = Mailboxes(folder, lambda _: None)
+        options, leases = Settings(), Leases(30)
+        patience = Patience(options.receipt_grace, 1, options.answer_ttl)
+        self.desk = Desk(self._store, index, audit, clock.now)
+        office = Office(
+            desk=self.desk,
+            answering=Answering(self.desk, self._store, {"local": LocalChannel()}, options),
+            delivery=Delivery(self.desk, mailboxes, leases, {}, patience),
+            expiry=Expiry(self.desk, self._store, mailboxes, leases, options),
+            history=self._store,
+            audit=audit,
+            problems=list,
+        )
+        self._app = Guard(make_api(office), TOKEN, ["127.0.0.1"])
+        self._loop = asyncio.new_event_loop()
+        self._count = 0
+        self.question = self._ask()
+
+    def close(self) -> None:
+        self._loop.close()
+
+    def call(self, scope: dict[str, Any], body: list[bytes]) -> Reply:
+        """Make the request; the client is gone once its body was read."""
+        reply = Reply()
+        messages = [{"type": "http.request", "body": b, "more_body": True} for b in body]
+        messages += [{"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                assert reply.status == 0
+                reply.status = message["status"]
+                reply.headers = dict(message["headers"])
+            reply.body += message.get("body", b"")
+
+        self._loop.run_until_complete(self._app(scope, receive, send))
+        return reply
+
+    def is_unchanged(self) -> bool:
+        """Say whether the question is as it was; if it is over, ask another."""
+        now = self.desk.index.get(self.question.key)
+        same = now == self.question
+        if now is None or now.ending is not None:
+            self.question = self._ask()
+        else:
+            self.question = now
+        return same
+
+    def _ask(self) -> PendingQuestion:
+        self._count += 1
+        pending = make_pending(f"q{self._count}", questions=QUESTIONS)
+        self._loop.run_until_complete(self.desk.record(pending))
+        return pending
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path)
+    yield house
+    house.close()
+
+
+def attempt(house: House, chance: Draw) -> int:
+    """Make one request that is nearly right, judge what comes of it, and return its status."""
+    scope = draw_scope(house, chance)
+    body = mutate(chance, corpus("bodies"))
+    cut = chance.below(len(body) + 1)
+    pieces = [body] if chance.below(4) else [body[:cut], body[cut:], b" " * chance.below(300_000)]
+
+    reply = house.call(scope, pieces)
+
+    assert 200 <= reply.status < 500, (scope, pieces)
+    if reply.status >= 400 and reply.body:
+        assert reply.headers[b"content-type"] == b"application/json"
+        assert json.loads(reply.body)["error"]
+    assert house.is_unchanged() or reply.status in {200, 202}
+    return reply.status
+
+
+def draw_scope(house: House, chance: Draw) -> dict[str, Any]:
+    """Return a request that has a right Host and token, most of the time."""
+    text = TEXTS[chance.below(len(TEXTS))]
+    filled = PATHS[chance.below(len(PATHS))].replace("{x}", _quoted(text))
+    target = house.question.request_id if chance.below(8) else _quoted(text)
+    raw, _, query = filled.replace("{id}", target).partition("?")
+    headers = {b"host": b"127.0.0.1", b"authorization": f"Bearer {TOKEN}".encode()}
+    for _ in range(chance.below(3)):
+        name = HEADERS[chance.below(len(HEADERS))]
+        headers[name.encode()] = TEXTS[chance.below(len(TEXTS))].encode("utf-8", "replace")
+    if not chance.below(20):
+        headers[b"content-length"] = b"9" * chance.below(6_000)
+    return {
+        "type": "http",
+        "method": METHODS[chance.below(len(METHODS))],
+        "path": unquote(raw),
+        "raw_path": raw.encode("ascii", "replace"),
+        "query_string": query.encode("ascii", "replace"),
+        "root_path": "",
+        "scheme": "http",
+        "http_version": "1.1",
+        "server": ("127.0.0.1", 1),
+        "client": ("127.0.0.1", 2),
+        "headers": list(headers.items()),
+        "state": {},
+    }
+
+
+def _quoted(text: str) -> str:
+    return quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="")
+
+
+@pytest.mark.timeout(3_600)
+def test_no_request_is_a_500_or_changes_what_it_did_not_answer(house: House, proof: Proof) -> None:
+    count = proof.choose(smoke=600, prove=20_000, everything=200_000)
+
+    statuses = [attempt(house, Seeded(SEED * 31 + number)) for number in range(count)]
+
+    found = {status: statuses.count(status) for status in sorted(set(statuses))}
+    assert {200, 401, 404, 405, 413, 421, 422} <= set(found)
+    proof.report("fuzz: http", inputs=count, statuses=found, seed=SEED)
+
+
+@pytest.mark.timeout(3_600)
+def test_hypothesis_finds_no_500(house: House, proof: Proof) -> None:
+    count = proof.choose(smoke=100, prove=3_000, everything=50_000)
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=proof.scale == "smoke",
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def search(data: st.DataObject) -> None:
+        attempt(house, Drawn(data.draw))
+
+    search()
+    proof.report("fuzz: http", hypothesis_inputs=count)
