@@ -152,11 +152,20 @@ class Watcher:
         """Have an observer where one can be had, and let it watch for new groups."""
         if self._observer is None or not self._observer.is_alive():
             self._stop_observer()
+            self._start_observer()
+        if self._observer is not None:
+            self._dead = {e.watch for e in self._observer.emitters if not e.is_alive()}
+            loop = asyncio.get_running_loop()
+            self._keep_armed(self._home, self._ipc, partial(_Groups, self, loop))
+
+    def _start_observer(self) -> None:
+        try:
             observer = Observer()
             observer.start()
+        except (OSError, RuntimeError) as exc:
+            self._no_notifications(exc)
+        else:
             self._observer = observer
-        self._dead = {e.watch for e in self._observer.emitters if not e.is_alive()}
-        self._keep_armed(self._home, self._ipc, lambda: _Groups(self, asyncio.get_running_loop()))
 
     def _stop_observer(self) -> None:
         observer, self._observer = self._observer, None
@@ -199,10 +208,14 @@ class Watcher:
             return self._observer.schedule(
                 handler, str(path), recursive=False, event_filter=list(handler.events)
             )
-        except (OSError, RuntimeError) as exc:  # no instance, no watch, or no thread to be had
-            why = exc.strerror if isinstance(exc, OSError) else exc
-            self._trouble = f"no file notifications ({why}); looking once a second instead"
+        except (OSError, RuntimeError) as exc:
+            self._no_notifications(exc)
             return None
+
+    def _no_notifications(self, exc: OSError | RuntimeError) -> None:
+        """Say that no instance, no watch or no thread is to be had."""
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        self._trouble = f"no file notifications ({why}); looking once a second instead"
 
     def _disarm(self, watched: _Watched) -> None:
         if watched.watch is not None and self._observer is not None:
