@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from pathlib import Path
 
 import pytest
 from tests.acceptance.conftest import StartHost
@@ -148,6 +149,7 @@ async def test_a_waiter_that_slept_past_its_lease_is_told_that_another_has_the_a
         call = agent.calling("ask_user", {"question": "What name?"})
         [question] = await host.listed()
         agent.signal(signal.SIGSTOP)
+        await until(lambda: _state_of(agent.pid) == "T", "the waiter to stand still")
         try:
             host.answer(question["short_id"], "a secret word")
             closed = await host.closed(question["request_id"])
@@ -309,8 +311,12 @@ async def _stop_waiting(host: Host, agent: Agent, how: str) -> Json:
 
 
 def _is_alive(pid: int) -> bool:
+    return _state_of(pid) not in {"Z", ""}
+
+
+def _state_of(pid: int) -> str:
+    """Return the letter that the kernel shows for the process, nothing if there is none."""
     try:
-        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - not a path of ours
-            return file.read().split(") ")[1][0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return ""
