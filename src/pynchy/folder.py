@@ -18,6 +18,8 @@ from pathlib import Path
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# EAGAIN is a file on which its owner holds a lease (fcntl): it would make a reader wait.
+_UNREADABLE = {errno.ENXIO, errno.ENODEV, errno.EACCES, errno.EPERM, errno.EAGAIN}
 TMP_PREFIX = ".tmp-"
 
 
@@ -186,7 +188,7 @@ def _open_plainly(folder_fd: int, name: str) -> int:
     except OSError as exc:
         if exc.errno in {errno.ELOOP, errno.EMLINK}:
             raise UnsafeFile("a symbolic link") from exc
-        if exc.errno in {errno.ENXIO, errno.ENODEV, errno.EACCES, errno.EPERM}:
+        if exc.errno in _UNREADABLE:
             raise UnsafeFile("not a readable regular file") from exc
         raise
 

@@ -1,7 +1,9 @@
 """What once got through, named after what it did."""
 
+import fcntl
 import json
 import os
+import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +16,7 @@ from pynchy import wire
 from pynchy.bridge import replies
 from pynchy.config import load_settings
 from pynchy.errors import ConfigError
-from pynchy.folder import Folder
+from pynchy.folder import Folder, UnsafeFile
 from pynchy.model import Option, Question
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
@@ -56,6 +58,22 @@ def test_a_link_in_a_folder_that_is_removed_is_not_followed(tmp_path: Path) -> N
 
     assert os.listdir(tmp_path / "box") == []
     assert os.listdir(outside) == ["kept"]
+
+
+def test_a_file_that_its_owner_holds_a_lease_on_was_an_unknown_error(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "held.json"
+    path.write_text("{")
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with path.open("r+") as file:
+        fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+        with pytest.raises(UnsafeFile):
+            Folder(tmp_path).read("held.json", 100)
+
+        fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    signal.signal(signal.SIGIO, before)
 
 
 def test_a_request_whose_name_is_not_utf_8_could_not_be_put_aside() -> None:
