@@ -130,6 +130,7 @@ class Host:
             recovered = await caretaker.recover(self._store)
             self._watch(tasks, caretaker)
             tasks.create_task(self._expiry.run(), name="expiry")
+            tasks.create_task(self._expiry.report_orphans(), name="orphans")
             url = await stack.enter_async_context(self._http())
             yield Running(url, recovered)
 

@@ -196,6 +196,7 @@ class PendingQuestion:
     wait_until: datetime
     expires_at: datetime
     digest: str
+    size_bytes: int = 0
     kind: Kind = Kind.QUESTION
     state: State = State.RECORDED
     title: str = ""

@@ -87,14 +87,22 @@ class Asking:
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
             raise DuplicateRequest(request_id)
-        most = self._settings.max_open_per_group
-        if self._desk.index.count_in_group(group) >= most:
-            reason = f"{most} questions of this group are open; withdraw some or wait"
-            raise MalformedRequest(reason, request_id)
+        self._check_room(group, request)
         pending = await asyncio.to_thread(self._pending, group, request)
         _check_defaults(pending)
         await self._desk.record(pending)
         return pending.key
+
+    def _check_room(self, group: GroupName, request: wire.AskRequest) -> None:
+        """Raise MalformedRequest if the group has as much open as it may have."""
+        index, settings = self._desk.index, self._settings
+        if index.count_in_group(group) >= settings.max_open_per_group:
+            full = f"{settings.max_open_per_group} questions of this group are open"
+        elif index.bytes_in_group(group) + request.size() > settings.max_open_size_per_group:
+            full = "the open questions of this group are too large together"
+        else:
+            return
+        raise MalformedRequest(f"{full}; withdraw some, or wait", RequestId(request.request_id))
 
     def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
         now = self._desk.now()
@@ -112,6 +120,7 @@ class Asking:
             wait_until=min(now + wait, expires_at),
             expires_at=expires_at,
             digest=request.digest(),
+            size_bytes=request.size(),
             title=request.title or "",
             agent=request.agent or "",
             task=request.task or "",

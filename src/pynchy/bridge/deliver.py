@@ -16,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
 
 from pynchy import wire
 from pynchy.bridge.desk import Desk
@@ -75,7 +75,10 @@ class Delivery:
         self._grace = patience.receipt_grace
         self._keep_undelivered = patience.keep_undelivered
         self._slots = asyncio.Semaphore(patience.max_resumes)
-        self._starting: dict[tuple[GroupName, SessionId], asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
+        self._starting: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     async def respond(self, key: Key) -> None:
         """Write the response, for whoever waits."""
@@ -175,7 +178,8 @@ class Delivery:
         if retry_at and self._desk.now() < retry_at:
             return False
         async with self._slots:
-            async with self._starting[pending.group, pending.session_id]:
+            session = (pending.group, pending.session_id)
+            async with self._starting.setdefault(session, asyncio.Lock()):
                 before = await self._started_before(pending, late)
                 if before is None and await self._is_session_busy(pending, mailbox):
                     return await self._step_back(pending, mailbox)

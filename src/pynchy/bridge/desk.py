@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from pynchy.audit import AuditLog
@@ -132,6 +133,10 @@ class Desk:
         """Write an event down and pass it on."""
         self._audit.publish(self._audit.append(event))
 
+    def tell_of(self, kind: EventKind, pending: PendingQuestion, detail: str) -> None:
+        """Tell of something about a question that is no step of its life."""
+        self.tell(replace(self._event_about(pending, kind), detail=detail))
+
     def tell_group(
         self, kind: EventKind, group: GroupName, request_id: RequestId | None, detail: str
     ) -> None:
@@ -172,6 +177,10 @@ class Desk:
         if kind is None:
             return None
         channel, by, detail = _particulars(step)
+        event = self._event_about(pending, kind)
+        return replace(event, channel=channel, by=by, detail=detail)
+
+    def _event_about(self, pending: PendingQuestion, kind: EventKind) -> Event:
         return Event(
             kind,
             self.now(),
@@ -180,9 +189,6 @@ class Desk:
             pending.short_id,
             agent=pending.agent,
             elapsed_seconds=_elapsed(pending, self.now()),
-            channel=channel,
-            by=by,
-            detail=detail,
         )
 
 

@@ -16,6 +16,7 @@ from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
 from pynchy.config import Settings
 from pynchy.errors import AlreadyOver, UnknownQuestion
+from pynchy.events import EventKind
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
@@ -35,6 +36,7 @@ class Finding:
     pending: PendingQuestion
     why: str
     outcome: OutcomeKind | None
+    is_orphan: bool = False
 
 
 class Expiry:
@@ -94,6 +96,12 @@ class Expiry:
             await self.tidy()
         return findings
 
+    async def report_orphans(self) -> None:
+        """Tell of every open question that an answer could not be delivered to, as things are."""
+        for finding in await asyncio.to_thread(self._findings):
+            if finding.pending.ending is None and finding.is_orphan:
+                self._desk.tell_of(EventKind.ORPHANED, finding.pending, finding.why)
+
     async def tidy(self) -> int:
         """Forget what is past its retention. Return how many closed questions were forgotten."""
         retention = self._settings.retention
@@ -145,9 +153,10 @@ class Expiry:
             return Finding(pending, "its deadline has passed", self._ending(pending).outcome)
         mailbox = self._mailboxes.of(pending.group)
         if not mailbox.exists():
-            return Finding(pending, "its group's folder is gone", OutcomeKind.UNDELIVERABLE)
+            why = "its group's folder is gone"
+            return Finding(pending, why, OutcomeKind.UNDELIVERABLE, is_orphan=True)
         no_launcher = self._settings.group(pending.group).launcher is None
         if no_launcher and pending.lease and not self._leases.is_live(mailbox, pending.lease):
             why = "the agent that asked is gone and its group has no launcher to resume it"
-            return Finding(pending, why, None)
+            return Finding(pending, why, None, is_orphan=True)
         return None

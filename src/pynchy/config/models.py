@@ -122,6 +122,7 @@ class Settings(_Table):
     receipt_grace: Duration = timedelta(seconds=5)
     send_timeout: PositiveDuration = timedelta(seconds=10)
     max_open_per_group: Count = 1000
+    max_open_size_per_group: Size = 32 * 1024**2
     max_resumes: Count = 4
     requests_per_second: Rate = 50
     request_burst: Count = 200

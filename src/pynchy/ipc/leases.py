@@ -61,11 +61,13 @@ class Leases:
             return ""
 
     def tidy(self, mailbox: Mailbox) -> None:
-        """Remove the files of leases that nobody renews."""
-        for name in mailbox.tasks.names():
-            lease = name.removesuffix(".lease")
-            if lease != name and not self.is_live(mailbox, lease):
-                mailbox.tasks.remove(name)
+        """Remove the files of leases that nobody renews, and forget those that are gone."""
+        names = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
+        live = {lease for name in names if self.is_live(mailbox, lease := name[: -len(".lease")])}
+        for lease in {name[: -len(".lease")] for name in names} - live:
+            mailbox.tasks.remove(f"{lease}.lease")
+        for key in [key for key in self._seen if key[0] == mailbox.group and key[1] not in live]:
+            del self._seen[key]
 
     def _is_renewed(self, key: tuple[GroupName, str], info: os.stat_result) -> bool:
         if not stat.S_ISREG(info.st_mode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ class PendingIndex:
         self._by_short_id: dict[ShortId, PendingQuestion] = {}
         self._by_chat: dict[Chat, dict[Key, PendingQuestion]] = {}
         self._by_group: dict[GroupName, dict[Key, PendingQuestion]] = {}
+        self._bytes: Counter[GroupName] = Counter()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -40,6 +42,8 @@ class PendingIndex:
         if known is not None and known.cards is not pending.cards:
             for chat in _chats(known) - _chats(pending):
                 _discard(self._by_chat, chat, key)
+        if known is None:
+            self._bytes[pending.group] += pending.size_bytes
         self._by_key[key] = pending
         self._by_short_id[pending.short_id] = pending
         self._by_id.setdefault(pending.request_id, {})[key] = pending
@@ -52,6 +56,7 @@ class PendingIndex:
         pending = self._by_key.pop(key, None)
         if pending is None:
             return
+        self._bytes[pending.group] -= pending.size_bytes
         del self._by_short_id[pending.short_id]
         _discard(self._by_id, pending.request_id, key)
         _discard(self._by_group, pending.group, key)
@@ -92,6 +97,10 @@ class PendingIndex:
     def count_in_group(self, group: GroupName) -> int:
         """Return how many questions of the group are not closed."""
         return len(self._by_group.get(group, {}))
+
+    def bytes_in_group(self, group: GroupName) -> int:
+        """Return how large the requests are that these questions came in."""
+        return self._bytes[group]
 
 
 def _chats(pending: PendingQuestion) -> set[Chat]:

@@ -108,6 +108,10 @@ class AskRequest(_Incoming):
     wait_seconds: Annotated[float | None, Field(ge=0, le=366 * 86_400)] = None
     lease: Id | None = None
 
+    def size(self) -> int:
+        """Return how many bytes what is asked takes."""
+        return len(self.model_dump_json())
+
     def digest(self) -> str:
         """What tells a repeated request from another one under the same id.
 

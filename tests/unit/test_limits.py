@@ -1,0 +1,64 @@
+"""What one group may have open, and what is told of questions whose agent is gone."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.prove.world import KEPT, World
+
+from pynchy.config import Settings
+from pynchy.errors import MalformedRequest
+from pynchy.model import GroupName
+from pynchy.testing import FakeClock, FakeLauncher
+
+
+def ask(request_id: str, text: str = "Deploy?", lease: str = "") -> bytes:
+    body = {
+        "v": 1,
+        "type": "ask_user:ask",
+        "request_id": request_id,
+        "questions": [{"question": text}],
+    }
+    return json.dumps(body | ({"lease": lease} if lease else {})).encode()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    (tmp_path / "ipc").mkdir()
+    world = World(tmp_path, FakeLauncher(), FakeClock())
+    world.settings = Settings(max_open_per_group=3, max_open_size_per_group=2_000)
+    await world.start()
+    yield world
+    await world.stop()
+
+
+async def test_a_group_with_as_many_open_questions_as_it_may_have_is_told_so(world: World) -> None:
+    for number in range(3):
+        await world.take(KEPT, f"q{number}", ask(f"q{number}"))
+
+    with pytest.raises(MalformedRequest, match="3 questions of this group are open") as refused:
+        await world.take(KEPT, "q3", ask("q3"))
+
+    assert refused.value.request_id == "q3"
+    await world.take("resumable", "q3", ask("q3"))
+
+
+async def test_a_group_whose_open_questions_are_too_large_together_is_told_so(
+    world: World,
+) -> None:
+    await world.take(KEPT, "q0", ask("q0", "x" * 1_500))
+
+    with pytest.raises(MalformedRequest, match="too large together"):
+        await world.take(KEPT, "q1", ask("q1", "x" * 1_500))
+
+
+async def test_an_orphan_is_told_of(world: World) -> None:
+    await world.take(KEPT, "q0", ask("q0", lease="gone"))
+
+    await world.expiry.report_orphans()
+
+    lines = (world.folder / "audit/events.jsonl").read_text().splitlines()
+    told = json.loads(lines[-1])
+    assert (told["type"], told["id"], told["group"]) == ("orphaned", "q0", GroupName(KEPT))
+    assert "no launcher" in told["detail"]
