@@ -62,12 +62,15 @@ class Leases:
 
     def tidy(self, mailbox: Mailbox) -> None:
         """Remove the files of leases that nobody renews, and forget those that are gone."""
-        names = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
-        live = {lease for name in names if self.is_live(mailbox, lease := name[: -len(".lease")])}
-        for lease in {name[: -len(".lease")] for name in names} - live:
+        files = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
+        leases = {name.removesuffix(".lease") for name in files}
+        live = {lease for lease in leases if self.is_live(mailbox, lease)}
+        for lease in leases - live:
             mailbox.tasks.remove(f"{lease}.lease")
-        for key in [key for key in self._seen if key[0] == mailbox.group and key[1] not in live]:
-            del self._seen[key]
+        # A copy: other threads look at leases meanwhile. Who is forgotten too early is seen anew.
+        for group, lease in list(self._seen):
+            if group == mailbox.group and lease not in live:
+                self._seen.pop((group, lease), None)
 
     def _is_renewed(self, key: tuple[GroupName, str], info: os.stat_result) -> bool:
         if not stat.S_ISREG(info.st_mode):
