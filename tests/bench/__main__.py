@@ -25,19 +25,21 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that it runs")
     options = parser.parse_args()
-    lines: list[Line] = []
+    machine, lines = _machine(), list[Line]()  # the load before we add our own
     for name in options.parts or PARTS:
         print(f"measuring {name} …", file=sys.stderr)  # noqa: T201 - progress
         with tempfile.TemporaryDirectory(prefix="pynchy-bench-") as folder:
             lines += PARTS[name](Path(folder), options.quick)
-    report = as_json(lines, _machine()) if options.json else f"{_machine()}\n\n{as_table(lines)}"
+    report = as_json(lines, machine) if options.json else f"{machine}\n\n{as_table(lines)}"
     print(report)  # noqa: T201 - the report
     return 0
 
 
 def _machine() -> str:
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
     python = platform.python_version()
-    return f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {python}"
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores, {system}, Python {python}, load {load:.1f}"
 
 
 if __name__ == "__main__":
