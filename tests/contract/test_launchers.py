@@ -84,7 +84,7 @@ def resumption(tmp_path: Path) -> Resumption:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - another process's doing has no event here
             await asyncio.sleep(0.01)
 
 

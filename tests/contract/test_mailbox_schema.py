@@ -4,12 +4,12 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from agent_runner import asking
-from agent_runner.asking import _wire as agent_wire
-from agent_runner.initial import acknowledge, load_initial
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_runner import asking
+from agent_runner.asking import _wire as agent_wire
+from agent_runner.initial import acknowledge, load_initial
 from pynchy import wire
 from pynchy.bridge.prompt import resume_prompt
 from pynchy.ipc.leases import Leases

@@ -3,11 +3,21 @@
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pynchy.errors import DuplicateRequest
-from pynchy.model import Answer, DeliveryPath, Ending, GroupName, OutcomeKind, RequestId, State
+from pynchy.model import (
+    Answer,
+    DeliveryPath,
+    Ending,
+    GroupName,
+    OutcomeKind,
+    PendingQuestion,
+    RequestId,
+    State,
+)
 from pynchy.pending.base import HistoryQuery
 from pynchy.pending.files import FileStore
 from pynchy.testing import NOON, MemoryStore, make_pending
@@ -24,7 +34,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return FileStore(tmp_path / "ipc") if request.param == "files" else MemoryStore()
 
 
-def closed(request_id: str, **changes: object):
+def closed(request_id: str, **changes: Any) -> PendingQuestion:
     ending = changes.pop("ending", YES)
     return make_pending(
         request_id,
