@@ -12,7 +12,7 @@ server = MCPServer("bench")
 @server.tool()
 async def ask_user(question: str) -> str:
     """Ask a person, who never answers. The file says that the call waits."""
-    Path(sys.argv[1]).touch()  # noqa: ASYNC240 - once
+    Path(sys.argv[1]).touch()
     await asyncio.Event().wait()
     return question
 

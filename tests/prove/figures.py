@@ -1,6 +1,6 @@
 """Put the figures of a run of `make prove` into docs/reliability.md, between its two marks.
 
-    .venv/bin/python -m tests.prove.figures .proof.json docs/reliability.md
+.venv/bin/python -m tests.prove.figures .proof.json docs/reliability.md
 """
 
 import json
