@@ -11,6 +11,7 @@ writes of `close`, which `load` finishes.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Iterator
@@ -94,6 +95,15 @@ class FileStore:
         return [GroupName(e.name) for e in entries if e.is_dir(follow_symlinks=False)]
 
     def _load(self) -> list[Stored]:
+        # What is loaded stays: looking through it for rubbish, again and again, finds nothing.
+        gc.disable()
+        try:
+            return self._load_all()
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    def _load_all(self) -> list[Stored]:
         stored: list[Stored] = []
         for group in self._groups():
             if self._folder(group, "pending_questions").exists():
