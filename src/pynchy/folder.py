@@ -7,11 +7,13 @@ appears under its name only when it is whole and on the disk.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
@@ -135,12 +137,14 @@ class Folder:
         with self._opened() as fd:
             os.fsync(fd)
 
-    def clear_temporary(self) -> None:
-        """Remove what writers that died have left behind."""
+    def clear_temporary(self, before: datetime | None = None) -> None:
+        """Remove what writers that died, before that moment if one is given, have left behind."""
+        limit = before.timestamp() if before else math.inf
         with self._opened() as fd:
             for name in [n for n in os.listdir(fd) if n.startswith(TMP_PREFIX)]:
-                with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=fd)
+                with suppress(OSError):
+                    if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime < limit:
+                        os.unlink(name, dir_fd=fd)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

@@ -146,6 +146,8 @@ class Mailbox:
             old = self._responses.stat(name).st_mtime < responses.timestamp()
             if old and request_id not in keep:
                 self.forget(request_id)
+        # Not at the start, as elsewhere: an agent may be writing under such a name.
+        self.tasks.clear_temporary(before=responses)
         stamp = _stamp(rejected)
         for name in [name for name in self._rejected.names() if name < stamp]:
             self._rejected.remove(name)

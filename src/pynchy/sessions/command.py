@@ -49,6 +49,7 @@ class CommandLauncher:
         """See Launcher."""
         if not self._folder.exists():
             return
+        await asyncio.to_thread(self._folder.clear_temporary)
         for name in await asyncio.to_thread(self._folder.names):
             stem = name.removesuffix(".job")
             if name != stem and not self._folder.has(f"{stem}.result"):

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from tests.acceptance.support import MailboxAgent, until
 from pynchy import wire
 from pynchy.app import running_host
 from pynchy.bridge import caretaker
-from pynchy.config import Settings
+from pynchy.config import LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
 from pynchy.folder import Folder
 from pynchy.ipc.mailbox import Mailbox
-from pynchy.model import Answer, CardRef, CardState, Ending, OutcomeKind, State
+from pynchy.model import Answer, CardRef, CardState, Ending, GroupName, OutcomeKind, State
 from pynchy.pending.files import FileStore
+from pynchy.sessions.command import CommandLauncher
 from pynchy.testing import NOON, FakeChannel, make_pending
 
+HOUR = timedelta(hours=1)
 YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")
 NO = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("No",)),), by="ben")
 
@@ -148,3 +151,29 @@ async def test_a_refused_request_is_told_of_before_it_is_gone(
         MailboxAgent(mailbox).write("bad.json", b"{}")
 
         assert '"rejected"' in await told
+
+
+def test_what_a_killed_host_left_in_tasks_goes_in_time(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GroupName("g1"))
+    mailbox.prepare(b"{}")
+    for name, at in ((".tmp-old", NOON - HOUR), (".tmp-fresh", NOON + HOUR)):
+        path = mailbox.tasks.path / name
+        path.touch()
+        os.utime(path, (at.timestamp(), at.timestamp()))
+
+    mailbox.tidy(set(), responses=NOON, rejected=NOON)
+
+    assert os.listdir(mailbox.tasks.path) == [".tmp-fresh"]
+
+
+async def test_what_a_killed_host_left_among_its_runners_is_gone_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    leftover = tmp_path / "runners/g1/.tmp-dead"
+    leftover.parent.mkdir(parents=True)
+    leftover.touch()
+    settings = LauncherSettings(command=("true",))
+
+    await CommandLauncher(tmp_path, GroupName("g1"), settings, {}).adopt()
+
+    assert not leftover.exists()
