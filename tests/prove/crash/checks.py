@@ -178,4 +178,4 @@ def check_rest(stage: Stage, health: Json, pending: list[Json]) -> None:
 
 def _is_forgotten_later(path: Path) -> bool:
     """True for what goes when the question is past its retention."""
-    return path.match(f"ipc/*/input/{REQUEST_ID}/.tmp-*")
+    return path.match(f"ipc/*/input/{REQUEST_ID}/.tmp-*") or path.match("ipc/*/tasks/.tmp-*")

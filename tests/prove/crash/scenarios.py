@@ -23,7 +23,7 @@ YES_NO = (Option("Yes"), Option("No"))
 class Scenario:
     """One question, asked by an agent that lives and waits."""
 
-    channels: ClassVar[tuple[str, ...]] = ("chat",)
+    channels: ClassVar[tuple[str, ...]] = ("chat", "local")
     launcher: ClassVar[str | None] = None
     attempts: ClassVar[int] = 5
     answer_ttl: ClassVar[str] = "7d"
@@ -74,6 +74,12 @@ class Scenario:
     def goal(self) -> bool:
         """True when a host has done all that the act makes it do."""
         return self.stage.is_closed()
+
+    def rests(self) -> bool:
+        """True when a host can do no more before somebody answers or agents act."""
+        if self.stage.is_over():
+            return self.stage.is_closed() or self.stage.state() in {"held", "undelivered"}
+        return self.is_open() or self.goal()
 
     async def finish(self) -> None:
         """Do what else is needed until the question is closed."""
@@ -159,9 +165,9 @@ class Show(Ask):
 
 
 class ShowAround(Ask):
-    """One of two channels is out of order."""
+    """One of the channels is out of order."""
 
-    channels = ("down", "chat")
+    channels = ("down", "chat", "local")
 
 
 class ShowNowhere(Ask):

@@ -8,6 +8,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -30,7 +31,8 @@ PATIENCE_SECONDS = 25.0
 PAUSE_SECONDS = 0.01
 
 THREADS = ("worker", "main")
-FAULTS = ("KILL", "EIO", "ENOSPC")
+# TWICE: the host that is started after the kill is killed as well.
+FAULTS = ("KILL", "EIO", "ENOSPC", "TWICE")
 # Whatever changes the disk. `writev` is how the recording channel writes a card down.
 CALLS = (
     "fsync,fdatasync,link,linkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,"
@@ -74,7 +76,14 @@ class Point:
 
     @property
     def kills(self) -> bool:
-        return self.fault == "KILL"
+        return self.fault in {"KILL", "TWICE"}
+
+    def second(self) -> Self:
+        """Return where the next host dies: anywhere early, and the same in every run."""
+        chance = random.Random(str(self))  # noqa: S311 - a repeatable choice, not a secret
+        call = chance.choice(["fsync", "fsync", "write", "renameat", "linkat", "unlinkat"])
+        number = chance.randint(1, 3 if call == "linkat" else 8)
+        return replace(self, thread="worker", call=call, number=number, fault="KILL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +253,9 @@ class Stage:
 
     async def _attach(self, wanted: dict[str, tuple[str, str | None]]) -> None:
         ids = json.loads(self._told("threads"))
+        self.tracers = {}
         for thread, (calls, inject) in wanted.items():
-            output = self.base / f"strace-{thread}"
+            output = self.base / f"strace-{self.hosts}-{thread}"
             self.tracers[thread] = Tracer(ids[thread], output, calls, inject)
         for tracer in self.tracers.values():
             await tracer.attached()

@@ -1,8 +1,8 @@
 """Hit the host at every call that changes the disk, and hold it to every promise.
 
 For each scenario a run without a fault counts the calls; then, for each of them, one run kills the
-host there, one lets the call fail with EIO and one with ENOSPC. A killed host is started again and
-somebody else answers; a host that lives has to finish by itself.
+host there, one kills the next host as well, one lets the call fail with EIO and one with ENOSPC. A
+killed host is started again and somebody else answers; one that lives has to finish by itself.
 
 One run again: PROVE=1 CRASH_POINT=late/worker/fsync/3/EIO python -m pytest tests/prove/crash
 """
@@ -34,7 +34,7 @@ from tests.prove.crash.stage import (
 )
 
 AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
-MOST_AT_PROVE = int(os.environ.get("CRASH_POINTS", "720"))
+MOST_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
 ONLY = os.environ.get("CRASH_POINT", "")
 # Calls that another scenario, or the weather, may have made fewer of.
 MOST_UNREACHED = 0.2
@@ -48,6 +48,7 @@ class Told:
 
     point: Point | None
     hit: str = ""
+    hit_again: str = ""
     broken: str = ""
     seconds: float = 0.0
 
@@ -86,7 +87,7 @@ def _why_no_ptrace(folder: Path) -> str:
 
 async def play(name: str, point: Point | None, base: Path, zygote: Zygote) -> tuple[Stage, Told]:
     """Play a scenario with a host that is hit at the point; None: count its calls."""
-    base.mkdir(parents=True)  # noqa: ASYNC240 - nothing else is to be done meanwhile
+    base.mkdir(parents=True)
     kind = SCENARIOS[name]
     stage = Stage(base, zygote, kind.settings(str(base)))
     scenario = kind(stage)
@@ -95,7 +96,7 @@ async def play(name: str, point: Point | None, base: Path, zygote: Zygote) -> tu
     try:
         await _play(scenario, point, told)
     except Exception as exc:  # noqa: BLE001 - whatever it is, it is told with its point
-        told.broken = _tell(exc, point, stage)
+        told.broken = _tell(exc, name, told, stage)
     finally:
         await scenario.tear_down()
         await stage.kill()
@@ -115,12 +116,28 @@ async def _play(scenario: Scenario, point: Point | None, told: Told) -> None:
     told.hit = stage.hit()
     if told.hit and point and point.kills:
         await until(stage.is_dead, "the host that was killed to be gone")
+        if point.fault == "TWICE":
+            told.hit_again = await _kill_the_next(scenario, point.second())
     if stage.is_dead():
         await stage.start()
     if not scenario.ends_by_itself():
         await _answer_as_somebody_else(scenario)
     await scenario.finish()
     await _check(scenario, point, told.hit)
+
+
+async def _kill_the_next(scenario: Scenario, point: Point) -> str:
+    """Start a host that dies at the point, if it gets there before it has nothing to do."""
+    stage = scenario.stage
+    await stage.fork(gated=True)
+    await stage.aim(point)
+    stage.open_gate()
+    if await stage.is_ready():
+        await scenario.reach(scenario.rests, "the next host to take up the question")
+    await stage.detach()
+    if hit := stage.hit():
+        await until(stage.is_dead, "the next host to be gone")
+    return hit
 
 
 def _needs_a_person(scenario: Scenario) -> bool:
@@ -166,15 +183,20 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
     checks.check_rest(stage, health, pending)
 
 
-def _tell(exc: Exception, point: Point | None, stage: Stage) -> str:
+def _tell(exc: Exception, name: str, told: Told, stage: Stage) -> str:
     what = str(exc) if isinstance(exc, Broken) else f"{type(exc).__name__}: {exc}"
-    again = f"PROVE=1 CRASH_POINT={point} .venv/bin/python -m pytest tests/prove/crash"
-    clicks = "\n".join(f"  {click}" for click in stage.clicks)
-    cards = "\n".join(f"  {card}" for card in stage.cards())
-    return (
-        f"{point}: {what}\n  hit: {stage.hit() or 'nothing'}\n  seed: {SEED}\n  again: {again}\n"
-        f"  state: {stage.state()}\n{clicks}\n{cards}\n{stage.log()[-4_000:]}"
-    )
+    where = told.point or name
+    lines = [
+        f"{where}: {what}",
+        f"hit: {told.hit or stage.hit() or 'nothing'}; then {told.hit_again or 'nothing'}",
+        f"seed: {SEED}",
+        f"again: PROVE=1 CRASH_POINT={where} .venv/bin/python -m pytest tests/prove/crash",
+        f"state: {stage.state()}",
+        *map(str, [*stage.clicks, *stage.cards()]),
+        "log:",
+        stage.log()[-4_000:],
+    ]
+    return "\n  ".join(lines)
 
 
 @dataclass
@@ -216,28 +238,18 @@ class Sweep:
         return self.told
 
 
-@pytest.mark.skipif(bool(ONLY), reason="one point alone is run")
-async def test_a_host_that_is_hit_anywhere_keeps_every_promise(
-    proof: Proof, tmp_path: Path, zygote: Zygote
-) -> None:
+async def sweep_all(proof: Proof, tmp_path: Path, zygote: Zygote) -> None:
     sweep = Sweep(tmp_path, zygote)
     everything = [point for name in SCENARIOS for point in await sweep.count(name)]
     most = proof.choose(smoke=0, prove=MOST_AT_PROVE, everything=len(everything))
     points = proof.pick(
         "crash sweep", everything, most, lambda p: (p.scenario, p.thread, p.call, p.fault)
     )
+    began = time.monotonic()
 
     told = await sweep.run(points)
 
-    for name in SCENARIOS:
-        mine = [t for t in told if t.point and t.point.scenario == name]
-        proof.report(
-            f"crash sweep: {name}",
-            tried=len(mine),
-            hit=sum(bool(t.hit) for t in mine),
-            of=sum(p.scenario == name for p in everything),
-            broken=sum(bool(t.broken) for t in mine),
-        )
+    _report(proof, everything, told, seconds=round(time.monotonic() - began))
     broken = [t.broken for t in told if t.broken]
     if broken:
         pytest.fail(f"{len(broken)} of {len(told)} runs\n\n" + "\n\n".join(broken), pytrace=False)
@@ -245,11 +257,35 @@ async def test_a_host_that_is_hit_anywhere_keeps_every_promise(
     assert len(unreached) <= MOST_UNREACHED * len(told), [str(t.point) for t in unreached]
 
 
-@pytest.mark.skipif(not ONLY, reason="CRASH_POINT names no point")
-async def test_one_point(tmp_path: Path, zygote: Zygote) -> None:
-    point = Point.parse(ONLY)
+def _report(proof: Proof, everything: list[Point], told: list[Told], seconds: int) -> None:
+    figures = {"hit": sum(bool(t.hit) for t in told), "broken": sum(bool(t.broken) for t in told)}
+    twice = sum(bool(t.hit_again) for t in told)
+    proof.report("crash sweep", **figures, killed_twice=twice, seconds=seconds)
+    for name in SCENARIOS:
+        mine = [t for t in told if t.point and t.point.scenario == name]
+        proof.report(
+            f"crash sweep: {name}",
+            tried=len(mine),
+            of=sum(point.scenario == name for point in everything),
+            hit=sum(bool(t.hit) for t in mine),
+            broken=sum(bool(t.broken) for t in mine),
+        )
 
-    _, told = await play(point.scenario, point, tmp_path / "run", zygote)
 
-    if told.broken:
-        pytest.fail(told.broken, pytrace=False)
+if ONLY:
+
+    async def test_one_point_again(tmp_path: Path, zygote: Zygote) -> None:
+        name, slash, _ = ONLY.partition("/")
+        point = Point.parse(ONLY) if slash else None
+
+        _, told = await play(name, point, tmp_path / "run", zygote)
+
+        if told.broken:
+            pytest.fail(told.broken, pytrace=False)
+
+else:
+
+    async def test_a_host_that_is_hit_anywhere_keeps_every_promise(
+        proof: Proof, tmp_path: Path, zygote: Zygote
+    ) -> None:
+        await sweep_all(proof, tmp_path, zygote)
