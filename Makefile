@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -44,12 +45,14 @@ lock: ## resolve requirements.lock anew (needs uv)
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(READY): requirements.lock pyproject.toml container/agent_runner/pyproject.toml
+$(VENV)/.locked: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pynchy needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …" >&2; exit 1; }
 	@echo "setting up $(VENV) …"
-	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  -e container/agent_runner -e .
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): $(VENV)/.locked pyproject.toml container/agent_runner/pyproject.toml
+	@$(PIP) --no-deps --no-build-isolation -e container/agent_runner -e .
 	@touch $@
