@@ -39,7 +39,7 @@ def main(job_path: str) -> int:
 
 
 def _run(job: Job) -> dict[str, object]:
-    with Path(job.log).open("ab") as output:
+    with open(job.log, "ab", opener=_for_owner) as output:
         try:
             process = subprocess.Popen(  # noqa: S603 - the command is the administrator's own
                 job.argv,
@@ -84,9 +84,14 @@ def _signal_all(process: subprocess.Popen[bytes], number: signal.Signals) -> Non
         return
 
 
+def _for_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else may read, whatever the umask, which is the command's own."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
 def _write(path: Path, result: dict[str, object]) -> None:
     tmp = path.with_name(f".{path.name}.tmp")
-    with tmp.open("w") as file:
+    with open(tmp, "w", opener=_for_owner) as file:
         json.dump(result, file)
         file.flush()
         os.fsync(file.fileno())

@@ -59,18 +59,19 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+# A limit stands inside of "or None": beside it, pydantic would measure the None as well.
+Options = Annotated[list[Annotated[OptionIn, BeforeValidator(_option)]], Field(max_length=100)]
+Labels = Annotated[list[Label], Field(min_length=1, max_length=100)]
+
+
 class QuestionIn(_Incoming):
     """A question as an agent writes it."""
 
     question: Text
     header: ShortText | None = None
-    options: Annotated[
-        list[Annotated[OptionIn, BeforeValidator(_option)]] | None, Field(max_length=100)
-    ] = None
+    options: Options | None = None
     multi_select: Annotated[bool | None, Field(alias="multiSelect")] = None
-    default: Annotated[
-        list[Label] | None, BeforeValidator(_as_list), Field(min_length=1, max_length=100)
-    ] = None
+    default: Annotated[Labels | None, BeforeValidator(_as_list)] = None
 
     @model_validator(mode="after")
     def _labels_differ(self) -> QuestionIn:

@@ -82,6 +82,16 @@ def test_a_request_whose_name_is_not_utf_8_could_not_be_put_aside() -> None:
     assert json.loads(record)["name"] == "\\udcff\n.json"
 
 
+@pytest.mark.parametrize("name", ["header", "options", "multiSelect", "default"])
+def test_a_field_that_is_null_was_an_unknown_error_and_left_the_request_lying(name: str) -> None:
+    asked = {"v": 1, "type": "ask_user:ask", "request_id": "q1"}
+    data = json.dumps(asked | {"questions": [{"question": "x", name: None}]}).encode()
+
+    request = wire.read_request(wire.read_envelope(data, "q1"))
+
+    assert isinstance(request, wire.AskRequest)
+
+
 def test_a_reply_of_many_numbers_held_the_whole_host_up_for_seconds() -> None:
     options = tuple(Option(f"{'long ' * 90}{number}") for number in range(100))
     question = Question("Which?", options=options, multi_select=True)
