@@ -1,0 +1,185 @@
+"""One group's agent is an enemy. Judged from outside: nothing escapes, nobody else is stopped."""
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import pytest
+from tests.acceptance.support import Host, MailboxAgent, until
+from tests.prove.conftest import Proof
+from tests.prove.hostile import red_team
+from tests.prove.hostile.conftest import StartHost
+from tests.prove.hostile.watching import Bystander, disk_bytes, is_healthy, resident_mib
+
+NOBODY = 65_534 if os.geteuid() == 0 else None
+CANARY = f"canary-{os.urandom(12).hex()}"
+PROGRAM = Path(red_team.__file__)
+MIB = 2**20
+
+
+@dataclass
+class Siege:
+    """A host, the enemy's group in it, and what must stay as it is."""
+
+    host: Host
+    outside: Path
+    victim: str
+    enemy: Path
+
+    def start(self, attack: str, size: int, seconds: float) -> "subprocess.Popen[bytes]":
+        """Let the enemy loose, with the descriptors of its three folders and no others."""
+        with ExitStack() as stack:
+            fds = {}
+            for name in ("tasks", "responses", "input"):
+                fds[name] = os.open(self.enemy / name, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, fds[name])
+            facts = {
+                **fds,
+                "uid": NOBODY,
+                "size": size,
+                "seconds": seconds,
+                "canary": str(self.outside / "canary.json"),
+                "data": str(self.host.data),
+                "victim": self.victim,
+            }
+            return subprocess.Popen(
+                [sys.executable, PROGRAM, attack, json.dumps(facts)],
+                stdout=subprocess.PIPE,
+                pass_fds=list(fds.values()),
+                cwd="/",
+            )
+
+    def others(self) -> dict[str, str]:
+        """What is outside of the enemy's group and should not change, as hashes."""
+        watched = [*self.outside.rglob("*"), *(self.host.group("victims").rglob("*"))]
+        return {str(p): _digest(p) for p in watched if p.is_file() and p.suffix != ".lease"}
+
+    def canary_is_seen(self) -> list[str]:
+        """Where the canary has got to, though nobody may have read it."""
+        told = [self.host.log.read_bytes(), json.dumps(self.host.pending()).encode()]
+        seen = ["the log or the list"] if any(CANARY.encode() in text for text in told) else []
+        token = self.host.token().encode()
+        for path in (p for p in self.host.data.rglob("*") if _is_small(p)):
+            text = path.read_bytes()
+            if CANARY.encode() in text or (token in text and path.name != "token"):
+                seen.append(str(path))
+        return seen
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_small(path: Path) -> bool:
+    """True for a plain file of the host's or the enemy's that can be read at all."""
+    try:
+        return not path.is_symlink() and path.is_file() and path.stat().st_size < 8 * MIB
+    except OSError:
+        return False
+
+
+async def besiege(start_host: StartHost, tmp_path: Path, settings: str = "") -> Siege:
+    uid = "" if NOBODY is None else f"[groups.enemy]\nagent_uid = {NOBODY}\n"
+    host = await start_host(settings + uid)
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o700)
+    ask = {"v": 1, "type": "ask_user:ask", "request_id": "trap", "title": CANARY}
+    (outside / "canary.json").write_text(
+        json.dumps(ask | {"questions": [{"question": CANARY}], "claim": CANARY, "boot_id": CANARY})
+    )
+    victim = MailboxAgent(host.group("victims")).ask()
+    await host.state(victim, "open")
+    enemy = host.group("enemy")
+    enemy.mkdir(mode=0o700)
+    await until((enemy / "input" / "host.json").exists, "the host to greet the enemy")
+    return Siege(host, outside, victim, enemy)
+
+
+@pytest.fixture
+async def siege(start_host: StartHost, tmp_path: Path) -> Siege:
+    return await besiege(start_host, tmp_path)
+
+
+async def judge(siege: Siege, attack: str, proof: Proof) -> dict[str, object]:
+    """Let the attack run beside a bystander, and look at what has become of everything."""
+    host = siege.host
+    other = Bystander(host)
+    await other.greeted()
+    await other.is_served()
+    before, question = siege.others(), host.question(siege.victim)
+    rss, disk, log = resident_mib(host), disk_bytes(host.data), host.log.stat().st_size
+    size = proof.choose(smoke=2, prove=20, everything=50)
+    begun = time.monotonic()
+
+    enemy = siege.start(attack, size, proof.choose(smoke=0.5, prove=4.0, everything=20.0))
+    served = [await other.is_served()]
+    while enemy.poll() is None and time.monotonic() - begun < 60:
+        served.append(await other.is_served())
+    escaped = json.loads(enemy.communicate(timeout=60)[0])
+    served += [await other.is_served() for _ in range(2)]
+
+    assert escaped == []
+    assert enemy.returncode == 0
+    assert host.http("POST", "/api/sweep", {"dry_run": False}).status == 200
+    assert is_healthy(host)
+    assert siege.others() == before
+    assert host.question(siege.victim) == question
+    assert siege.canary_is_seen() == []
+    assert len(list((siege.enemy / "rejected").iterdir())) <= 200
+    own = disk_bytes(siege.enemy / "tasks")
+    grown = {
+        "rss_mib": round(resident_mib(host) - rss, 1),
+        "disk_mib": round((disk_bytes(host.data) - disk - own) / MIB, 1),
+        "log_kib": round((host.log.stat().st_size - log) / 1024, 1),
+        "bystander_p50_ms": round(median(served) * 1_000),
+    }
+    assert grown["rss_mib"] < proof.choose(smoke=40, prove=120, everything=200)
+    assert grown["disk_mib"] < 60
+    assert grown["log_kib"] < 200
+    return grown
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("attack", [name for name in red_team.ATTACKS if name != "flood"])
+async def test_an_enemy_gets_out_of_nowhere_and_stops_nobody(
+    siege: Siege, proof: Proof, attack: str
+) -> None:
+    proof.report(f"red team: {attack}", **await judge(siege, attack, proof))
+
+
+@pytest.mark.timeout(600)
+async def test_a_flood_of_files_is_bounded_in_memory_and_on_the_disk(
+    siege: Siege, proof: Proof
+) -> None:
+    grown = await judge(siege, "flood", proof)
+
+    files = 200 * proof.choose(smoke=2, prove=20, everything=50)
+    proof.report("red team: flood", files=files, **grown)
+
+
+@pytest.mark.timeout(600)
+async def test_a_host_that_is_restarted_among_the_ruins_comes_up_and_serves(
+    siege: Siege, proof: Proof
+) -> None:
+    attacks = ["links", "specials", "names", "folders", "leases", "forgeries"]
+    for attack in attacks:
+        siege.start(attack, 2, 0.2).communicate(timeout=60)
+    question = siege.host.question(siege.victim)
+    for _ in range(proof.choose(smoke=1, prove=5, everything=20)):
+        await siege.host.restart()
+        other = Bystander(siege.host, f"after-{time.monotonic_ns()}")
+        await other.is_served()
+
+    assert is_healthy(siege.host)
+    after = siege.host.question(siege.victim)
+    assert (after["state"], after["ending"]) == (question["state"], question["ending"])
+    assert siege.canary_is_seen() == []
+    assert asyncio.get_running_loop().is_running()
