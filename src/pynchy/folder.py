@@ -23,6 +23,8 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 # EAGAIN is a file on which its owner holds a lease (fcntl): it would make a reader wait.
 _UNREADABLE = {errno.ENXIO, errno.ENODEV, errno.EACCES, errno.EPERM, errno.EAGAIN}
 TMP_PREFIX = ".tmp-"
+# What an agent can do to its own folder: that is no trouble of the host's.
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EACCES, errno.EPERM}
 
 
 class UnsafeFile(Exception):
@@ -61,12 +63,17 @@ class Folder:
             os.close(fd)
 
     def exists(self) -> bool:
-        """True if it is there and is a real folder all the way down."""
+        """True if it is there and is a real folder all the way down.
+
+        Raise OSError where that cannot be told: a disk in trouble must not pass for absence.
+        """
         try:
             with self._opened():
                 return True
-        except OSError:
-            return False
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return False
+            raise
 
     def names(self, limit: int | None = None) -> list[str]:
         """Return the names in it, temporary ones left out, at most `limit` of them."""

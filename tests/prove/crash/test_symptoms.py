@@ -94,6 +94,16 @@ def test_a_file_that_is_in_place_is_not_called_failed_for_a_leftover(
     assert folder.read("name", 100) == b"content"
 
 
+async def test_a_disk_error_at_the_start_does_not_hide_what_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await FileStore(tmp_path).record(make_pending())
+    monkeypatch.setattr(os, "open", failing_once(os.open, when=lambda path, *_: path == "g1"))
+
+    with pytest.raises(OSError, match="Input/output"):
+        await FileStore(tmp_path).load()
+
+
 @asynccontextmanager
 async def host(tmp_path: Path, **channels: FakeChannel) -> Any:
     group = {"channels": list(channels) or ["gone"]}
