@@ -129,7 +129,8 @@ def check_cards(scenario: Scenario, history: Json, outcome: Json) -> None:
         require(told["answers"] == said, "a card tells the answer", told, outcome)
         late = told["delivery"] == LATE_NOTE
         require(late == (scenario.delivered == "late"), "a card tells the way", told)
-        if scenario.launcher is None and scenario.dead is not None:
+        failed = any(event["type"] == "settle_failed" for event in stage.events())
+        if scenario.launcher is None and scenario.dead is not None and not failed:
             notes = [card["delivery"] for card in mine if card["what"] == "settled"]
             require(any("no launcher" in n for n in notes), "the person is told why not", notes)
 
@@ -164,7 +165,6 @@ def check_refusal(stage: Stage, *, hit: str, killed: bool) -> None:
 def check_rest(stage: Stage, health: Json, pending: list[Json]) -> None:
     """Nothing is left over, and the host is well."""
     require(pending == [], "nothing is pending at the end", pending)
-    require(health["problems"] == [], "the host is well at the end", health)
     require(health["open"] == 0, "nothing is open at the end", health)
     left = [
         str(path.relative_to(stage.data))

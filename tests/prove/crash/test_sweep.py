@@ -24,8 +24,10 @@ from tests.prove.crash.scenarios import SCENARIOS, Scenario
 from tests.prove.crash.stage import (
     FAULTS,
     PATIENCE_SECONDS,
+    PAUSE_SECONDS,
     REQUEST_ID,
     Broken,
+    Json,
     Point,
     Stage,
     Tracer,
@@ -170,17 +172,28 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
     if not killed and "events.jsonl" in hit:
         await stage.stop()  # it may rightly complain of a line that it could not write
     else:
-        _, health = await stage.http("GET", "/healthz")
-        checks.require(health["problems"] == [], "the host is well", health)
+        await _be_well(stage)
         await stage.stop()
     if killed:
         checks.require("Traceback" not in stage.log(), "a host that was killed is no trouble")
     before = len(stage.log())
     await stage.start()
     await until(lambda: "a group has joined" in stage.log()[before:], "the last host to look")
-    _, health = await stage.http("GET", "/healthz")
+    health = await _be_well(stage)
     _, pending = await stage.http("GET", "/api/pending")
     checks.check_rest(stage, health, pending)
+
+
+async def _be_well(stage: Stage) -> Json:
+    """Return the host's health once it has no problem; it may take a look to find that out."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        status, health = await stage.http("GET", "/healthz")
+        if status == 200 and not health["problems"]:
+            return dict(health)
+        late = time.monotonic() > deadline
+        checks.require(not late, "the host is well when the fault is over", status, health)
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 def _tell(exc: Exception, name: str, told: Told, stage: Stage) -> str:
