@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -76,6 +77,7 @@ class Delivery:
         self._keep_undelivered = patience.keep_undelivered
         self._slots = asyncio.Semaphore(patience.max_resumes)
         # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
+        self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._starting: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -155,7 +157,9 @@ class Delivery:
         late = self._late.get(pending.group)
         if late and late.launcher.is_live(pending.group, pending.session_id):
             return True
-        return await asyncio.to_thread(self._holds_lease, pending, mailbox)
+        # One look at a time for each group: who has thousands of leases keeps only itself waiting.
+        async with self._looking[pending.group]:
+            return await asyncio.to_thread(self._holds_lease, pending, mailbox)
 
     def _holds_lease(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
         if pending.lease and self._leases.is_live(mailbox, pending.lease):

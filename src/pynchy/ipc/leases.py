@@ -48,11 +48,19 @@ class Leases:
         if not session_id:
             return False
         names = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
+        self._forget_missing(mailbox.group, names)
         return any(
             self.is_live(mailbox, name.removesuffix(".lease"))
             for name in names
             if self._session_of(mailbox, name) == session_id
         )
+
+    def _forget_missing(self, group: GroupName, names: list[str]) -> None:
+        """Keep nothing of leases that were renamed or removed by whoever made them."""
+        present = {name.removesuffix(".lease") for name in names}
+        for key in list(self._seen):
+            if key[0] == group and key[1] not in present:
+                self._seen.pop(key, None)
 
     def _session_of(self, mailbox: Mailbox, name: str) -> str:
         try:

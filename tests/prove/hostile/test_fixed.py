@@ -17,7 +17,9 @@ from pynchy.bridge import replies
 from pynchy.config import load_settings
 from pynchy.errors import ConfigError
 from pynchy.folder import Folder, UnsafeFile
-from pynchy.model import Option, Question
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailbox
+from pynchy.model import GroupName, Option, Question, SessionId
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -74,6 +76,20 @@ def test_a_file_that_its_owner_holds_a_lease_on_was_an_unknown_error(
 
         fcntl.fcntl(file.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
     signal.signal(signal.SIGIO, before)
+
+
+def test_leases_that_change_their_names_were_remembered_for_ever(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GroupName("team"))
+    mailbox.prepare(b"{}")
+    leases = Leases(30)
+    lease = mailbox.tasks.path / "0.lease"
+    lease.write_text(json.dumps({"v": 1, "session_id": "s"}))
+
+    for number in range(1, 50):
+        assert leases.is_session_live(mailbox, SessionId("s"))
+        lease = lease.rename(lease.with_name(f"{number}.lease"))
+
+    assert len(leases._seen) <= 2  # noqa: SLF001 - what it holds in memory
 
 
 def test_a_request_whose_name_is_not_utf_8_could_not_be_put_aside() -> None:
