@@ -188,7 +188,8 @@ def names(box: Box) -> None:
 def folders(box: Box) -> None:
     """Folders where files are looked for: full, deep, closed, and never the same."""
     for name in ("full.json", "full.lease", f"{box.victim}.received", "full.resumed"):
-        os.mkdir(name, 0o700, dir_fd=box.tasks)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=box.tasks)
         for number in range(50 * box.size):
             box.write(f"{name}/{number}.json", b"{")
     for name in ("deep.json", "deep.lease"):
@@ -243,8 +244,9 @@ def leases(box: Box) -> None:
                 os.utime(f"many-{number}.lease", (when, when + number), dir_fd=box.tasks)
     asked = [{"question": "Go on?", "default": "yes"}]
     for number in range(10 * box.size):
-        lease = f"many-{number}"
-        fields = {"questions": asked, "wait_seconds": 0, "session_id": "s", "lease": lease}
+        # Half of them name a lease that is not there, so that all others must be looked through.
+        lease = f"many-{number}" if number % 2 else "gone"
+        fields = {"questions": asked, "wait_seconds": 0, "session_id": "t", "lease": lease}
         box.ask(f"held-{number}", **fields)
     for count in box.running():
         for number in range(0, 100 * box.size, 7):
