@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from datetime import timedelta
 
 from pynchy import wire
@@ -15,7 +16,13 @@ from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import CallEnded
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, DuplicateRequest, InvalidReply, MalformedRequest
+from pynchy.errors import (
+    AlreadyOver,
+    DuplicateRequest,
+    InvalidReply,
+    MalformedRequest,
+    UnknownQuestion,
+)
 from pynchy.events import EventKind
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import (
@@ -133,7 +140,8 @@ class Asking:
     async def _cancel(self, key: Key) -> None:
         pending = self._desk.index.get(key)
         if pending is not None and pending.call_waits:
-            await self._desk.take(key, CallEnded("cancelled"))
+            with suppress(UnknownQuestion):  # closed while we waited for our turn
+                await self._desk.take(key, CallEnded("cancelled"))
 
     async def _withdraw(self, key: Key) -> None:
         if self._desk.index.get(key) is None:
@@ -141,7 +149,7 @@ class Asking:
         ending = Ending(OutcomeKind.WITHDRAWN, self._desk.now(), by="the agent")
         try:
             await self._desk.end(key, ending)
-        except AlreadyOver:
+        except (AlreadyOver, UnknownQuestion):
             log.info("withdrawn too late", extra={"id": key[1]})
 
     async def _is_known(self, key: Key) -> bool:

@@ -187,3 +187,39 @@ async def test_what_a_killed_host_left_among_its_runners_is_gone_after_a_restart
     await CommandLauncher(tmp_path, GroupName("g1"), settings, {}).adopt()
 
     assert not leftover.exists()
+
+
+@pytest.mark.parametrize("what", ["cancel", "withdraw"])
+async def test_what_comes_while_a_question_is_being_closed_is_no_error(
+    tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing = asyncio.Event()
+    closed = FileStore.close
+
+    async def close_when_told(*arguments: Any) -> None:
+        agent.tell(what, "q1")
+        await until(lambda: "read" in seen, "the request to be read")
+        closing.set()
+        await closed(*arguments)
+
+    seen: list[str] = []
+    read = Mailbox.read_request
+
+    def note(mailbox: Mailbox, name: str) -> bytes:
+        if what in name:
+            seen.append("read")
+        return read(mailbox, name)
+
+    monkeypatch.setattr(FileStore, "close", close_when_told)
+    monkeypatch.setattr(Mailbox, "read_request", note)
+    async with host(tmp_path, chat=FakeChannel("chat")) as mailbox:
+        agent = MailboxAgent(mailbox)
+        agent.ask(request_id="q1")
+        await until((mailbox / "pending_questions/q1.json").exists, "the question")
+        agent.tell("withdraw", "q1")
+
+        await until((mailbox / "history/q1.json").exists, "the question to be closed")
+        await until(lambda: not list(agent.tasks.glob("*.json")), "the request to be dealt with")
+
+    assert closing.is_set()
+    assert "a request could not be handled" not in caplog.text
