@@ -1,5 +1,20 @@
 """The real processes of the acceptance tests, for those who come to break them."""
 
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from tests.acceptance.conftest import StartHost, runs, shared_host, start_host
 
+from pynchy.folder import Folder
+
 __all__ = ["StartHost", "runs", "shared_host", "start_host"]
+
+
+@pytest.fixture
+def abyss() -> Iterator[Path]:
+    """A folder for what is nested so deep that pytest could not tidy it up after us."""
+    folder = Path(tempfile.mkdtemp(prefix="pynchy-abyss-"))
+    yield folder
+    Folder(folder.parent).remove(folder.name)

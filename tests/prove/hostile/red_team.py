@@ -193,7 +193,7 @@ def folders(box: Box) -> None:
         for number in range(50 * box.size):
             box.write(f"{name}/{number}.json", b"{")
     for name in ("deep.json", "deep.lease"):
-        nest(box.tasks, name, 3_000)
+        nest(box.tasks, name, 1_000 + 100 * box.size)
     os.mkdir("closed.json", 0o000, dir_fd=box.tasks)
     for number in box.running():
         with contextlib.suppress(OSError):

@@ -36,14 +36,12 @@ def nest(path: Path, depth: int) -> None:
     os.close(fd)
 
 
-def test_a_folder_of_three_thousand_levels_ended_the_host_when_it_was_removed(
-    tmp_path: Path,
-) -> None:
-    nest(tmp_path / "x.lease", 3_000)
+def test_a_folder_of_a_thousand_levels_ended_the_host_when_it_was_removed(abyss: Path) -> None:
+    nest(abyss / "x.lease", 1_200)
 
-    Folder(tmp_path).remove("x.lease")
+    Folder(abyss).remove("x.lease")
 
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(abyss) == []
 
 
 def test_a_link_in_a_folder_that_is_removed_is_not_followed(tmp_path: Path) -> None:
@@ -121,13 +119,13 @@ def test_a_reply_of_many_numbers_held_the_whole_host_up_for_seconds() -> None:
 
 def test_a_setting_of_thousands_of_dots_took_a_minute_to_be_refused(tmp_path: Path) -> None:
     path = tmp_path / "pynchy.toml"
-    path.write_text("a" + ".a" * 30_000 + " = 1\n")
+    path.write_text("a" + ".a" * 10_000 + " = 1\n")
     begun = time.process_time()
 
     with pytest.raises(ConfigError):
         load_settings(path)
 
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 2
 
 
 async def test_a_default_that_fits_no_option_kept_others_from_expiring(

@@ -352,7 +352,7 @@ async def test_readers_of_events_who_never_read_cost_little_and_are_sent_home(
     host = await start_host("requests_per_second = 1000\nrequest_burst = 2000\n")
     other = Bystander(host)
     await other.greeted()
-    lines = proof.choose(smoke=60, prove=1_500, everything=3_000)
+    lines = proof.choose(smoke=20, prove=1_500, everything=3_000)
     before, level = resident_mib(host), descriptors(host)
 
     with ExitStack() as stack:

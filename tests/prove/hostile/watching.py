@@ -1,7 +1,9 @@
 """What is seen of a host from outside: its process, its files, and whether it still serves."""
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.acceptance.support import Host, MailboxAgent, until
@@ -22,15 +24,24 @@ def descriptors(host: Host) -> int:
     return len(os.listdir(f"/proc/{pid_of(host)}/fd"))
 
 
+def files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what is below the folder and is no folder, as far as paths reach, while it changes."""
+    waiting = [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    yield entry
+
+
 def disk_bytes(folder: Path) -> int:
     """What the files below the folder take up on the disk, holes left out."""
     total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(root, name)).st_blocks * 512  # noqa: PTH118 - fast
-            except FileNotFoundError:
-                continue
+    for entry in files_below(folder):
+        with contextlib.suppress(FileNotFoundError):
+            total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total
 
 
