@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from tests.acceptance.support import Host, MailboxAgent, until
+from tests.acceptance.support import Host, Json, MailboxAgent, until
 from tests.prove.conftest import Proof
 from tests.prove.hostile import red_team
 from tests.prove.hostile.conftest import StartHost
@@ -39,7 +38,12 @@ class Siege:
     host: Host
     outside: Path
     victim: str
+    short_id: str
     enemy: Path
+
+    def question(self) -> Json:
+        """The victim, by its short id: the enemy may ask under the same request id."""
+        return self.host.question(self.short_id)
 
     def start(self, attack: str, size: int, seconds: float) -> "subprocess.Popen[bytes]":
         """Let the enemy loose, with the descriptors of its three folders and no others."""
@@ -105,11 +109,11 @@ async def besiege(start_host: StartHost, abyss: Path) -> Siege:
         json.dumps(ask | {"questions": [{"question": CANARY}], "claim": CANARY, "boot_id": CANARY})
     )
     victim = MailboxAgent(host.group("victims")).ask()
-    await host.state(victim, "open")
+    short_id = (await host.state(victim, "open"))["short_id"]
     enemy = host.group("enemy")
     enemy.mkdir(mode=0o700)
     await until((enemy / "input" / "host.json").exists, "the host to greet the enemy")
-    return Siege(host, outside, victim, enemy)
+    return Siege(host, outside, victim, short_id, enemy)
 
 
 @pytest.fixture
@@ -125,7 +129,7 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
     other = Bystander(host)
     await other.greeted()
     usual = [await other.is_served() for _ in range(3)]
-    before, question = siege.others(), host.question(siege.victim)
+    before, question = siege.others(), siege.question()
     rss, disk, log = resident_mib(host), disk_bytes(host.data), host.log.stat().st_size
     size = proof.choose(smoke=1, prove=20, everything=50)
     seconds = proof.choose(smoke=0.5, prove=4.0, everything=20.0)
@@ -142,7 +146,7 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
     assert host.http("POST", "/api/sweep", {"dry_run": False}).status == 200
     assert is_healthy(host)
     assert siege.others() == before
-    assert host.question(siege.victim) == question
+    assert siege.question() == question
     assert siege.canary_is_seen() == []
     assert len(list((siege.enemy / "rejected").iterdir())) <= 200
     own = disk_bytes(siege.enemy / "tasks")
@@ -162,12 +166,12 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
 
 async def restart_among_the_ruins(siege: Siege) -> None:
     """What the enemy has left behind does not keep a host from coming up and serving."""
-    before = siege.host.question(siege.victim)
+    before = siege.question()
 
     await siege.host.restart()
     await Bystander(siege.host, "afterwards").is_served()
 
-    after = siege.host.question(siege.victim)
+    after = siege.question()
     assert (after["state"], after["ending"]) == (before["state"], before["ending"])
     assert is_healthy(siege.host)
     assert siege.canary_is_seen() == []
