@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 _NAME = "events.jsonl"
 _QUEUE = 1_000
+_QUEUE_BYTES = 8 * 1024 * 1024
 _TAIL = 64 * 1024
 _CHUNK = 64 * 1024
 
@@ -45,9 +46,16 @@ class _Subscriber:
     lines: deque[Line] = field(default_factory=deque)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
+    waiting_bytes: int = 0
+
+    @property
+    def keeps_up(self) -> bool:
+        """True while there is room for what happens next."""
+        return len(self.lines) < _QUEUE and self.waiting_bytes < _QUEUE_BYTES
 
     def give(self, line: Line) -> None:
         self.lines.append(line)
+        self.waiting_bytes += len(line.data)
         self.wake.set()
 
     def finish(self) -> None:
@@ -61,7 +69,9 @@ class _Subscriber:
                 return None
             self.wake.clear()
             await self.wake.wait()
-        return self.lines.popleft()
+        line = self.lines.popleft()
+        self.waiting_bytes -= len(line.data)
+        return line
 
 
 class AuditLog:
@@ -117,7 +127,7 @@ class AuditLog:
     def publish(self, line: Line) -> None:
         """Pass the line on to everybody who listens; who does not keep up is sent home."""
         for subscriber in list(self._subscribers):
-            if len(subscriber.lines) < _QUEUE:
+            if subscriber.keeps_up:
                 subscriber.give(line)
             else:
                 self._subscribers.discard(subscriber)

@@ -1,5 +1,6 @@
 """What once got through, named after what it did."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -13,9 +14,11 @@ from tests.acceptance.support import MailboxAgent
 from tests.prove.hostile.conftest import StartHost
 
 from pynchy import wire
+from pynchy.audit import AuditLog
 from pynchy.bridge import replies
 from pynchy.config import load_settings
 from pynchy.errors import ConfigError
+from pynchy.events import AskedQuestion, Event, EventKind
 from pynchy.folder import Folder, UnsafeFile
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
@@ -88,6 +91,25 @@ def test_leases_that_change_their_names_were_remembered_for_ever(tmp_path: Path)
         lease = lease.rename(lease.with_name(f"{number}.lease"))
 
     assert len(leases._seen) <= 2  # noqa: SLF001 - what it holds in memory
+
+
+async def test_a_reader_who_stands_still_was_kept_half_a_gigabyte_of_events(
+    tmp_path: Path,
+) -> None:
+    audit = AuditLog(tmp_path / "audit", max_bytes=2**20, max_files=2)
+    audit.open()
+    stream = audit.stream(None)
+    first = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    asked = (AskedQuestion("x" * 100_000),)
+
+    for _ in range(200):
+        audit.publish(audit.append(Event(EventKind.ASKED, NOW, GroupName("team"), asked=asked)))
+    kept = [await first, *[line async for line in stream]]
+    audit.close()
+
+    assert sum(len(line.data) for line in kept) < 10 * 2**20
+    assert [line.sequence for line in kept] == list(range(1, len(kept) + 1))
 
 
 def test_a_request_whose_name_is_not_utf_8_could_not_be_put_aside() -> None:
