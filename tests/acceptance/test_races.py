@@ -136,3 +136,24 @@ async def test_an_agent_can_take_its_question_back(shared_host: Host, group: str
     assert late.status == 409
     assert late.body["outcome"] == "withdrawn"
     await shared_host.closed(question["request_id"])
+
+
+async def test_the_parts_of_an_answer_that_come_at_once_end_the_question(
+    shared_host: Host, group: str
+) -> None:
+    agent = MailboxAgent(shared_host.group(group))
+    asked = [{"question": f"Question {number}?", "options": ["Yes", "No"]} for number in range(4)]
+
+    async def race() -> None:
+        request_id = agent.ask(questions=asked)
+        await until(lambda: shared_host.http("GET", f"/api/questions/{request_id}").status == 200)
+        path = f"/api/questions/{request_id}/answer"
+        bodies = [{"values": ["1"], "question": number, "by": "ana"} for number in range(1, 5)]
+        replies = await asyncio.gather(
+            *(asyncio.to_thread(shared_host.http, "POST", path, body) for body in bodies)
+        )
+        assert {reply.status for reply in replies} <= {200, 202}
+        response = await check_one_outcome(shared_host, agent, request_id)
+        assert [answer["selected"] for answer in response["answers"]] == [["Yes"]] * 4
+
+    await asyncio.gather(*(race() for _ in range(4)))

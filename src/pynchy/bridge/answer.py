@@ -13,7 +13,7 @@ from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, InvalidReply, NotAllowed, UnknownQuestion
+from pynchy.errors import AlreadyOver, IllegalTransition, InvalidReply, NotAllowed, UnknownQuestion
 from pynchy.model import Answer, Draft, Ending, OutcomeKind, PendingQuestion, Reply
 from pynchy.pending.base import History
 
@@ -38,8 +38,11 @@ class Answering:
         drafts = {draft.question: draft for draft in pending.drafts}
         drafts |= {number: Draft(number, answer, reply.by) for number, answer in given.items()}
         if len(drafts) < len(pending.questions):
-            steps = [PartlyAnswered(drafts[number]) for number in given]
-            return await self._desk.take(pending.key, *steps)
+            pending = await self._note(pending, [drafts[number] for number in given])
+            # Others answer at the same time, so that ours may have been the last that was missing.
+            if len(pending.drafts) < len(pending.questions):
+                return pending
+            drafts = {draft.question: draft for draft in pending.drafts}
         complete = [drafts[number] for number in range(len(pending.questions))]
         ending = Ending(
             OutcomeKind.ANSWERED,
@@ -49,6 +52,16 @@ class Answering:
             channel=reply.channel,
         )
         return await self._desk.end(pending.key, ending)
+
+    async def _note(self, pending: PendingQuestion, drafts: list[Draft]) -> PendingQuestion:
+        """Keep the drafts. Raise AlreadyOver if the question has ended meanwhile."""
+        try:
+            return await self._desk.take(pending.key, *map(PartlyAnswered, drafts))
+        except (IllegalTransition, UnknownQuestion):
+            pending = await self.find(pending.request_id)
+            if pending.ending is None:
+                raise
+            raise AlreadyOver(pending.ending) from None
 
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """See ReplyDesk."""
