@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from tests.prove.world import KEPT, World
 
+from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
-from pynchy.model import GroupName
+from pynchy.model import Answer, Draft, GroupName, RequestId
 from pynchy.testing import FakeClock, FakeLauncher
 
 
@@ -62,3 +63,22 @@ async def test_an_orphan_is_told_of(world: World) -> None:
     told = json.loads(lines[-1])
     assert (told["type"], told["id"], told["group"]) == ("orphaned", "q0", GroupName(KEPT))
     assert "no launcher" in told["detail"]
+
+
+async def test_parts_that_were_all_kept_before_a_crash_end_the_question(world: World) -> None:
+    body = json.loads(ask("q0"))
+    body["questions"] = [{"question": "One?"}, {"question": "Two?"}]
+    await world.take(KEPT, "q0", json.dumps(body).encode())
+    key = (GroupName(KEPT), RequestId("q0"))
+    drafts = [Draft(n, Answer(text=text), "ana") for n, text in enumerate(["a", "b"])]
+    await world.desk.take(key, *map(PartlyAnswered, drafts))
+    await world.stop()
+
+    await world.start()
+    while world.desk.get(key).ending is None:
+        await world.desk.changed(key, world.desk.version(key), 1)
+
+    ending = world.desk.get(key).ending
+    assert ending is not None
+    assert [answer.text for answer in ending.answers] == ["a", "b"]
+    assert ending.by == "ana"

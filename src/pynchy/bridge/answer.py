@@ -43,14 +43,7 @@ class Answering:
             if len(pending.drafts) < len(pending.questions):
                 return pending
             drafts = {draft.question: draft for draft in pending.drafts}
-        complete = [drafts[number] for number in range(len(pending.questions))]
-        ending = Ending(
-            OutcomeKind.ANSWERED,
-            self._desk.now(),
-            answers=tuple(draft.answer for draft in complete),
-            by=", ".join(dict.fromkeys(draft.by for draft in complete)),
-            channel=reply.channel,
-        )
+        ending = replies.complete(drafts.values(), self._desk.now(), reply.channel)
         return await self._desk.end(pending.key, ending)
 
     async def _note(self, pending: PendingQuestion, drafts: list[Draft]) -> PendingQuestion:

@@ -7,12 +7,13 @@ and everything else is free text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Self
 
 from pynchy.errors import InvalidReply
-from pynchy.model import Answer, Question
+from pynchy.model import Answer, Draft, Ending, OutcomeKind, Question
 
 MAX_TEXT = 20_000
 _NUMBER = re.compile(r"[0-9]{1,3}\Z")
@@ -71,6 +72,18 @@ def check(question: Question, answer: Answer) -> Answer:
     if text and len(text) > MAX_TEXT:
         raise InvalidReply(f"an answer may have at most {MAX_TEXT} characters")
     return Answer(answer.selected, text)
+
+
+def complete(drafts: Iterable[Draft], at: datetime, channel: str | None) -> Ending:
+    """Return the ending that drafts for every question make together."""
+    ordered = sorted(drafts, key=lambda draft: draft.question)
+    return Ending(
+        OutcomeKind.ANSWERED,
+        at,
+        answers=tuple(draft.answer for draft in ordered),
+        by=", ".join(dict.fromkeys(draft.by for draft in ordered)),
+        channel=channel,
+    )
 
 
 def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
