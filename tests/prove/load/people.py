@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import os
 import queue
 import socket
 import threading
@@ -160,6 +161,7 @@ class Scales:
         self.samples: list[Sample] = []
 
     def __enter__(self) -> Self:
+        self._begun = self._cpu()
         self._thread = threading.Thread(target=self._weigh)
         self._thread.start()
         return self
@@ -167,6 +169,12 @@ class Scales:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self.cpu_seconds = self._cpu() - self._begun
+
+    def _cpu(self) -> float:
+        """Return the processor time that the process has had: other programs do not distort it."""
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _weigh(self) -> None:
         while not self._over.wait(0.5):

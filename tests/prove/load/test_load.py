@@ -75,6 +75,7 @@ async def test_each_of_many_agents_gets_its_own_answer_and_the_host_does_not_gro
     steady = people.answered[: int(size.per_second * size.seconds) - people.starved]
     proof.report("load", **asdict(size), starved=people.starved, streams=people.streams)
     proof.report("load", recorded_per_second=round((size.open_questions - size.agents) / filled))
+    proof.report("load", cpu_ms_per_answer=round(1_000 * scales.cpu_seconds / len(steady), 1))
     proof.report("load", **latencies(steady, received), **weights(scales))
     if proof.scale != "smoke":
         check_nothing_leaks(scales)

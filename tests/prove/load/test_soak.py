@@ -375,7 +375,7 @@ def test_a_host_that_runs_on_keeps_nothing_of_what_is_closed(week: Week, proof: 
     proof.report("soak without restarts", **held[-1])
     assert held[-1]["PendingQuestion"] <= open_questions + 5
     assert held[-1]["Lock"] <= open_questions + 5
-    assert held[-1]["Task"] <= open_questions + 5
+    assert held[-1]["Task"] <= 3 * open_questions + 5  # one, and two while it is delivered
     assert len(week.world.leases._seen) <= open_questions + 40  # noqa: SLF001 - plain tuples
 
 
