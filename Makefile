@@ -13,7 +13,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## watch an agent ask, you answer, the answer arrive (plays you when there is no terminal)
-	@$(BIN)/pynchy demo $(if $(DEMO_ARGS),$(DEMO_ARGS),$(shell [ -t 0 ] && [ -t 1 ] || echo --auto))
+	@$(BIN)/pynchy demo $(DEMO_ARGS)
 
 test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)

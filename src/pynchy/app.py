@@ -120,12 +120,13 @@ class Host:
         async with AsyncExitStack() as stack:
             self._audit.open()
             stack.callback(self._audit.close)
+            for launcher in self._launchers.values():
+                stack.push_async_callback(launcher.close)
             tasks = await stack.enter_async_context(_background())
             crew = Crew(self._cards, self._delivery, self._expiry)
             caretaker = Caretaker(self._desk, crew, self._settings, tasks)
             for launcher in self._launchers.values():
                 await launcher.adopt()
-                stack.push_async_callback(launcher.close)
             await self._open_channels(stack)
             recovered = await caretaker.recover(self._store)
             self._watch(tasks, caretaker)
@@ -195,6 +196,7 @@ class Host:
 
     def _hosts(self, sock: socket.socket) -> list[str]:
         bound = str(sock.getsockname()[0])
+        bound = f"[{bound}]" if ":" in bound else bound
         return ["127.0.0.1", "localhost", "[::1]", bound, *self._settings.http.allowed_hosts]
 
     def _office(self) -> Office:
@@ -215,13 +217,17 @@ class Host:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
         found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
-        found += [
-            f"group {group}: its folder is gone while it has open questions; pynchy sweep ends them"
-            for group in sorted({pending.group for pending in self._index})
-            if not self._mailboxes.of(group).exists()
-        ]
+        found += [self._group_problem(group) for group in sorted({p.group for p in self._index})]
         found += [_clock_problem(self._clock.jump_seconds()), _disk_problem(self._data)]
         return [problem for problem in found if problem]
+
+    def _group_problem(self, group: GroupName) -> str | None:
+        try:
+            if self._mailboxes.of(group).exists():
+                return None
+        except OSError as exc:
+            return f"group {group}: its folder cannot be looked at ({exc.strerror})"
+        return f"group {group}: its folder is gone while it has open questions; see pynchy sweep"
 
     def _make_launchers(self) -> dict[GroupName, Launcher]:
         return {

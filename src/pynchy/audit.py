@@ -8,6 +8,7 @@ is still kept.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections import deque
@@ -166,7 +167,8 @@ class AuditLog:
 
     def _files(self) -> list[Path]:
         """Return the log's files, oldest first."""
-        old = sorted(self._folder.glob(f"{_NAME}.*"), key=lambda p: int(p.suffix[1:]), reverse=True)
+        rotated = [p for p in self._folder.glob(f"{_NAME}.*") if p.suffix[1:].isdigit()]
+        old = sorted(rotated, key=lambda p: int(p.suffix[1:]), reverse=True)
         current = self._folder / _NAME
         return [*old, current] if current.exists() else old
 
@@ -182,12 +184,19 @@ class AuditLog:
             self._rotate()
         if self._fd < 0:
             self._open_file()
-        self._size += os.write(self._fd, data)
+        written = os.write(self._fd, data)
+        self._size += written
+        if written < len(data):  # the disk is full: the next line must not be glued to this one
+            self.close()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
-        os.close(self._fd)
-        self._fd = -1
+        self.close()
+        self._size = 0
         base = self._folder / _NAME
+        if self._max_files == 1:
+            base.unlink()
+            return
         base.with_name(f"{_NAME}.{self._max_files - 1}").unlink(missing_ok=True)
         for number in range(self._max_files - 2, 0, -1):
             path = base.with_name(f"{_NAME}.{number}")

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 JUMP_SECONDS = 30.0
-
-
-class Clock(Protocol):
-    """Where `now` comes from."""
-
-    def now(self) -> datetime:
-        """Return the present moment, in UTC."""
 
 
 class SteadyClock:

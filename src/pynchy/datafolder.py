@@ -47,7 +47,6 @@ class DataFolder:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.ipc.mkdir(mode=0o700, exist_ok=True)
-            self.folder.clear_temporary()
         except OSError as exc:
             raise HostError(
                 f"{self.path}: the data folder cannot be used ({exc.strerror}); "
@@ -67,6 +66,7 @@ class DataFolder:
                     f"{self.path}: another pynchy host uses this data folder; "
                     "stop it, or choose another folder with --data-dir"
                 ) from exc
+            self.folder.clear_temporary()
             yield
         finally:
             os.close(fd)

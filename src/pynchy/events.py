@@ -32,6 +32,7 @@ class EventKind(StrEnum):
     UNDELIVERED = "undelivered"
     RETRIED = "retried"
     DELIVERED = "delivered"
+    DISMISSED = "dismissed"
     CARD_SETTLED = "card_settled"
     SETTLE_FAILED = "settle_failed"
     CLOSED = "closed"

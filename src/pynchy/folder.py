@@ -139,11 +139,6 @@ class Folder:
         with self._opened() as fd:
             _remove_at(fd, name)
 
-    def sync(self) -> None:
-        """Make earlier removals durable."""
-        with self._opened() as fd:
-            os.fsync(fd)
-
     def clear_temporary(self, before: datetime | None = None) -> None:
         """Remove what writers that died, before that moment if one is given, have left behind."""
         limit = before.timestamp() if before else math.inf

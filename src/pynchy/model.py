@@ -86,6 +86,7 @@ class DeliveryPath(StrEnum):
     LIVE = "live"
     LATE = "late"
     NONE = "none"
+    DISMISSED = "dismissed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,12 @@ class PendingQuestion:
 
     @property
     def defaults_at(self) -> datetime | None:
-        """When silence turns into the asker's own default. None unless every question has one."""
-        return self.wait_until if all(q.default for q in self.questions) else None
+        """When silence turns into the asker's own default.
+
+        None unless every question has one, and as soon as somebody has begun to answer.
+        """
+        every = all(q.default for q in self.questions)
+        return self.wait_until if every and not self.drafts else None
 
     @property
     def due_at(self) -> datetime:

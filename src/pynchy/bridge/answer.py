@@ -51,10 +51,10 @@ class Answering:
         try:
             return await self._desk.take(pending.key, *map(PartlyAnswered, drafts))
         except (IllegalTransition, UnknownQuestion):
-            pending = await self.find(pending.request_id)
-            if pending.ending is None:
+            over = self._desk.index.get(pending.key) or await self._history.find(*pending.key)
+            if over is None or over.ending is None:
                 raise
-            raise AlreadyOver(pending.ending) from None
+            raise AlreadyOver(over.ending) from None
 
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """See ReplyDesk."""

@@ -94,6 +94,9 @@ class Asking:
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
             raise DuplicateRequest(request_id)
+        if await asyncio.to_thread(self._mailboxes.of(group).has_response, request_id):
+            # It was refused under this id, and the agent has been told so.
+            raise DuplicateRequest(request_id)
         self._check_room(group, request)
         pending = await asyncio.to_thread(self._pending, group, request)
         _check_defaults(pending)
@@ -109,7 +112,9 @@ class Asking:
             full = "the open questions of this group are too large together"
         else:
             return
-        raise MalformedRequest(f"{full}; withdraw some, or wait", RequestId(request.request_id))
+        raise MalformedRequest(
+            f"{full}; withdraw some, or ask again later", RequestId(request.request_id)
+        )
 
     def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
         now = self._desk.now()

@@ -24,7 +24,15 @@ from weakref import WeakValueDictionary
 
 from pynchy import wire
 from pynchy.bridge.desk import Desk
-from pynchy.bridge.lifecycle import Delivered, GaveUp, Held, ResumeFailed, Resuming, Retried
+from pynchy.bridge.lifecycle import (
+    Delivered,
+    Dismissed,
+    GaveUp,
+    Held,
+    ResumeFailed,
+    Resuming,
+    Retried,
+)
 from pynchy.bridge.prompt import resume_prompt
 from pynchy.errors import DeliveryFailed, NotUndelivered
 from pynchy.ipc.leases import Leases
@@ -76,8 +84,8 @@ class Delivery:
         self._grace = patience.receipt_grace
         self._keep_undelivered = patience.keep_undelivered
         self._slots = asyncio.Semaphore(patience.max_resumes)
-        # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
         self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
         self._starting: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -113,11 +121,11 @@ class Delivery:
             raise NotUndelivered(f"{pending.short_id}: {NO_LAUNCHER}")
         return await self._desk.take(pending.key, Retried(by))
 
-    async def dismiss(self, pending: PendingQuestion) -> PendingQuestion:
+    async def dismiss(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""
         if pending.state is not State.UNDELIVERED:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
-        return await self._desk.take(pending.key, Delivered(DeliveryPath.NONE, self._desk.now()))
+        return await self._desk.take(pending.key, Dismissed(by, self._desk.now()))
 
     async def _advance(
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
@@ -142,7 +150,7 @@ class Delivery:
         ended_at = pending.ending.at if pending.ending else pending.timestamp
         if self._desk.now() - ended_at < self._keep_undelivered:
             return False
-        await self.dismiss(pending)
+        await self.dismiss(pending, "pynchy, after answer_ttl")
         return True
 
     async def _runner_lives(

@@ -17,6 +17,7 @@ from pynchy.bridge.lifecycle import (
     CardSettled,
     Closed,
     Delivered,
+    Dismissed,
     Ended,
     GaveUp,
     PartlyAnswered,
@@ -227,7 +228,7 @@ def _particulars(step: Step) -> tuple[str | None, str | None, str | None]:
             return None, None, path.value
         case PartlyAnswered(draft=draft):
             return None, draft.by, f"question {draft.question + 1}"
-        case Retried(by=by):
+        case Retried(by=by) | Dismissed(by=by):
             return None, by, None
         case _:
             return None, None, None

@@ -26,6 +26,7 @@ from pynchy.pending.index import Key
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
+NOBODY = "nobody answered in time"
 _TIDY_EVERY = timedelta(hours=1)
 
 
@@ -35,7 +36,7 @@ class Finding:
 
     pending: PendingQuestion
     why: str
-    outcome: OutcomeKind | None
+    ending: Ending | None
     is_orphan: bool = False
 
 
@@ -79,9 +80,12 @@ class Expiry:
             pending = self._desk.index.get(key)
             if pending is None or pending.ending is not None:
                 continue
+            if pending.due_at > due_at:  # somebody has begun to answer: no default any more
+                self.watch(pending)
+                continue
             try:
                 await self._end(pending, self._ending(pending))
-            except OSError:
+            except Exception:
                 heapq.heappush(self._due, (due_at, key))
                 raise
 
@@ -90,15 +94,19 @@ class Expiry:
         findings = await asyncio.to_thread(self._findings)
         if not dry_run:
             for finding in findings:
-                if finding.outcome is not None:
-                    ending = Ending(finding.outcome, self._desk.now(), reason=finding.why)
-                    await self._end(finding.pending, ending)
+                if finding.ending is not None:
+                    await self._end(finding.pending, finding.ending)
             await self.tidy()
         return findings
 
     async def report_orphans(self) -> None:
         """Tell of every open question that an answer could not be delivered to, as things are."""
-        for finding in await asyncio.to_thread(self._findings):
+        try:
+            findings = await asyncio.to_thread(self._findings)
+        except OSError:
+            log.exception("orphans could not be looked for")
+            return
+        for finding in findings:
             if finding.pending.ending is None and finding.is_orphan:
                 self._desk.tell_of(EventKind.ORPHANED, finding.pending, finding.why)
 
@@ -137,8 +145,10 @@ class Expiry:
         now = self._desk.now()
         if pending.defaults_at is not None and pending.defaults_at <= now:
             answers = replies.defaults(pending.questions)
-            return Ending(OutcomeKind.DEFAULTED, now, answers, reason="nobody answered in time")
-        return Ending(OutcomeKind.EXPIRED, now, reason="nobody answered in time")
+            return Ending(OutcomeKind.DEFAULTED, now, answers, reason=NOBODY)
+        people = ", ".join(dict.fromkeys(draft.by for draft in pending.drafts))
+        reason = f"only partly answered in time, by {people}" if people else NOBODY
+        return Ending(OutcomeKind.EXPIRED, now, reason=reason)
 
     def _findings(self) -> list[Finding]:
         found = [self._finding(pending) for pending in self._desk.index]
@@ -150,11 +160,12 @@ class Expiry:
         if pending.ending is not None:
             return None
         if pending.due_at <= self._desk.now():
-            return Finding(pending, "its deadline has passed", self._ending(pending).outcome)
+            return Finding(pending, "its deadline has passed", self._ending(pending))
         mailbox = self._mailboxes.of(pending.group)
         if not mailbox.exists():
             why = "its group's folder is gone"
-            return Finding(pending, why, OutcomeKind.UNDELIVERABLE, is_orphan=True)
+            ending = Ending(OutcomeKind.UNDELIVERABLE, self._desk.now(), reason=why)
+            return Finding(pending, why, ending, is_orphan=True)
         no_launcher = self._settings.group(pending.group).launcher is None
         if no_launcher and pending.lease and not self._leases.is_live(mailbox, pending.lease):
             why = "the agent that asked is gone and its group has no launcher to resume it"

@@ -112,6 +112,14 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
+class Dismissed:
+    """The answer is no longer kept for the agent; it is in history alone."""
+
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CardSettled:
     """A channel's card shows how the question ended, and `delivery`."""
 
@@ -146,6 +154,7 @@ Step = (
     | GaveUp
     | Retried
     | Delivered
+    | Dismissed
     | CardSettled
     | SettleFailed
     | Closed
@@ -172,6 +181,9 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
             _require(pending, step, pending.ending is not None and pending.delivered is None)
             state = State.DELIVERING
             return replace(pending, state=state, delivered=path, delivered_at=at)
+        case Dismissed(at=at):
+            _require(pending, step, pending.state is State.UNDELIVERED)
+            return replace(pending, delivered=DeliveryPath.DISMISSED, delivered_at=at)
         case Closed():
             _require(pending, step, is_finished(pending))
             return replace(pending, state=State.CLOSED)
@@ -216,6 +228,7 @@ _KINDS: dict[type, EventKind] = {
     GaveUp: EventKind.UNDELIVERED,
     Retried: EventKind.RETRIED,
     Delivered: EventKind.DELIVERED,
+    Dismissed: EventKind.DISMISSED,
     CardSettled: EventKind.CARD_SETTLED,
     SettleFailed: EventKind.SETTLE_FAILED,
     Closed: EventKind.CLOSED,
@@ -227,7 +240,7 @@ def _advance_card(
 ) -> PendingQuestion:
     card = pending.card_of(step.channel)
     if isinstance(step, Routed):
-        _require(pending, step, card is None or card.state is CardState.FAILED)
+        _require(pending, step, card is None)
         return pending.with_card(CardRef(step.channel, step.chat))
     if card is None:
         raise IllegalTransition(f"{pending.request_id}: no card in {step.channel}")

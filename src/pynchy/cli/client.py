@@ -87,9 +87,9 @@ class HostClient:
         body = {"by": by} | ({"reason": reason} if reason else {})
         return self._object("POST", _path(target, "decline"), body)
 
-    def dismiss(self, target: str) -> Json:
+    def dismiss(self, target: str, by: str) -> Json:
         """Stop keeping an answer that could not be delivered."""
-        return self._object("POST", _path(target, "dismiss"), {})
+        return self._object("POST", _path(target, "dismiss"), {"by": by})
 
     def retry(self, target: str, by: str) -> Json:
         """Try a failed delivery again."""

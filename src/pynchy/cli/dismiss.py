@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.ids import find_or_suggest, id_argument
+from pynchy.cli.ids import by_option, find_or_suggest, id_argument
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
@@ -13,8 +13,9 @@ from pynchy.datafolder import DataFolder
 
 @click.command("dismiss", short_help="Stop keeping an answer that could not be delivered.")
 @id_argument
+@by_option
 @data_dir_option
-def dismiss_command(target: str, data: DataFolder) -> None:
+def dismiss_command(target: str, by: str, data: DataFolder) -> None:
     r"""Stop keeping an answer that could not be delivered; history keeps it.
 
     Such answers are in `pynchy pending` with the reason, until somebody comes for them with
@@ -25,5 +26,5 @@ def dismiss_command(target: str, data: DataFolder) -> None:
       pynchy dismiss k7qm
     """
     client = HostClient.of(data)
-    view = find_or_suggest(client, target, lambda: client.dismiss(target))
+    view = find_or_suggest(client, target, lambda: client.dismiss(target, by))
     click.echo(f"{read_question(view).short_id}: dismissed; it is in: pynchy history")

@@ -22,29 +22,14 @@ def mcp_command(group: str, data: DataFolder) -> None:
     r"""Run the MCP server that an agent asks through, on stdin and stdout.
 
     The group is made if it is new; the host notices it by itself. Who asks is told by
-    PYNCHY_SESSION_ID, PYNCHY_AGENT and PYNCHY_TASK.
+    PYNCHY_SESSION_ID, PYNCHY_AGENT and PYNCHY_TASK; PYNCHY_MAX_WAIT is the agent program's own
+    limit for a call, in seconds.
 
     \b
     Example, as an agent's MCP settings:
       {"command": "pynchy", "args": ["mcp", "--group", "web-team"]}
     """
     ipc_dir = make_mailbox(data, group)
-    from agent_runner.agent_tools import main  # noqa: PLC0415 - after the arguments are known good
+    from agent_runner.agent_tools import main_as_told  # noqa: PLC0415 - the arguments come first
 
-    sys.exit(
-        main(
-            ipc_dir,
-            session_id=os.environ.get("PYNCHY_SESSION_ID", ""),
-            agent=os.environ.get("PYNCHY_AGENT", ""),
-            task=os.environ.get("PYNCHY_TASK", ""),
-            max_wait=_max_wait(),
-        )
-    )
-
-
-def _max_wait() -> float | None:
-    value = os.environ.get("PYNCHY_MAX_WAIT", "")
-    try:
-        return float(value) if value else None
-    except ValueError:
-        return None
+    sys.exit(main_as_told(ipc_dir, os.environ))

@@ -15,6 +15,7 @@ _DELIVERED = {
     "live": "the agent was waiting and has it",
     "late": "the agent had stopped; it was resumed and has it",
     "none": "there was nothing to deliver",
+    "dismissed": "it did not reach the agent and was dismissed",
 }
 
 

@@ -29,6 +29,7 @@ from pynchy.bridge.expire import Expiry, Finding
 from pynchy.errors import (
     AlreadyOver,
     AmbiguousQuestion,
+    IllegalTransition,
     InvalidReply,
     NotAllowed,
     NotUndelivered,
@@ -92,7 +93,7 @@ class DeclineBody(_Body):
 
 
 class RetryBody(_Body):
-    """Start a failed delivery again."""
+    """Start a failed delivery again, or stop trying."""
 
 
 class SweepBody(_Body):
@@ -119,6 +120,7 @@ def make_api(office: Office) -> Starlette:
         ],
         exception_handlers={
             ReplyRejected: _refused,
+            IllegalTransition: _overtaken,
             ValidationError: _invalid,
             HTTPException: _http_error,
             BodyTooLarge: _too_large,
@@ -188,8 +190,9 @@ class _Routes:
         return _json(wire.pending_view(await self._office.delivery.retry(pending, body.by)))
 
     async def dismiss(self, request: Request) -> Response:
+        body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._office.answering.find(request.path_params["id"])
-        return _json(wire.pending_view(await self._office.delivery.dismiss(pending)))
+        return _json(wire.pending_view(await self._office.delivery.dismiss(pending, body.by)))
 
     async def sweep(self, request: Request) -> Response:
         body = SweepBody.model_validate_json(await request.body() or b"{}")
@@ -201,6 +204,7 @@ class _Routes:
         if last is not None and not _EVENT_NUMBER.fullmatch(last):
             raise HTTPException(400, "Last-Event-ID is the number of an event")
         after = int(last) if last else None
+        await request.body()  # while it can still be refused
         return EventSourceResponse(
             self._stream(after), ping=_PING_SECONDS, send_timeout=_STALLED_READER_SECONDS
         )
@@ -216,7 +220,7 @@ def _finding(finding: Finding) -> dict[str, object]:
     return {
         **wire.pending_view(finding.pending),
         "why": finding.why,
-        "would_end_as": finding.outcome,
+        "would_end_as": finding.ending.outcome if finding.ending else None,
     }
 
 
@@ -240,6 +244,10 @@ async def _refused(_request: Request, exc: Exception) -> Response:
     return _json({"error": str(exc)}, status)
 
 
+async def _overtaken(_request: Request, _exc: Exception) -> Response:
+    return _json({"error": "the question has changed meanwhile; look at it again"}, 409)
+
+
 async def _invalid(_request: Request, exc: Exception) -> Response:
     detail = wire.explain(exc) if isinstance(exc, ValidationError) else str(exc)
     return _json({"error": detail}, 422)
@@ -252,11 +260,16 @@ async def _http_error(_request: Request, exc: Exception) -> Response:
 
 
 async def _too_large(_request: Request, _exc: Exception) -> Response:
-    return _json({"error": "the body is too large"}, 413)
+    return _hang_up("the body is too large", 413)
 
 
 async def _too_slow(_request: Request, _exc: Exception) -> Response:
-    return _json({"error": "the body came too slowly"}, 408)
+    return _hang_up("the body came too slowly", 408)
+
+
+def _hang_up(error: str, status: int) -> Response:
+    """Refuse it, and do not wait for the rest of the body."""
+    return JSONResponse({"error": error}, status, {"connection": "close"})
 
 
 async def _broken_disk(request: Request, exc: Exception) -> Response:

@@ -28,6 +28,8 @@ _BACKLOG = 2_048
 # asyncio takes in so many at once before it looks at any of them.
 _ACCEPT_AT_ONCE = 64
 _MOST_CONNECTIONS = 1_200
+# uvicorn ticks ten times a second.
+_CUT_TICKS = 50
 
 
 class Connection(H11Protocol):
@@ -97,6 +99,7 @@ class Server(uvicorn.Server):
     """uvicorn without its signal handlers: the host decides when to stop."""
 
     def __init__(self, app: ASGIApp) -> None:
+        self._leaving: set[Any] = set()
         super().__init__(
             uvicorn.Config(
                 app,
@@ -119,6 +122,15 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for sock in sockets or ():
             sock.listen(_BACKLOG)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Cut off, now and then, whoever is to go and does not take in what was sent last."""
+        if counter % _CUT_TICKS == 0:
+            leaving = {c for c in self.server_state.connections if c.transport.is_closing()}
+            for connection in leaving & self._leaving:
+                connection.transport.abort()
+            self._leaving = leaving
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

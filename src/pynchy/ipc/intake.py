@@ -156,11 +156,12 @@ class Intake:
     async def _take(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
         content = b""
         try:
-            content = await asyncio.to_thread(mailbox.read_request, name)
+            try:
+                content = await asyncio.to_thread(mailbox.read_request, name)
+            except FileNotFoundError:
+                return
             envelope = wire.read_envelope(content, name.removesuffix(".json"))
             await self._registry.dispatch(mailbox.group, envelope)
-        except FileNotFoundError:
-            return
         except DuplicateRequest:
             log.info("a request was repeated", extra={"group": mailbox.group})
         except MalformedRequest as malformed:

@@ -99,10 +99,10 @@ class Watcher:
         try:
             self._keep_observer()
             groups = await asyncio.to_thread(self._list_groups)
+            damaged = await asyncio.to_thread(self._damaged, groups)
         except OSError as exc:
             self._report(f"the mailboxes cannot be looked at ({exc.strerror})")
             return
-        damaged = await asyncio.to_thread(self._damaged, groups)
         for group in groups:
             await self._look_at(group, damaged=group in damaged)
         self._report(self._trouble)

@@ -122,7 +122,8 @@ class FileStore:
                 questions.remove(name)
             elif name.endswith(".json") and (pending := self._read(questions, name)):
                 ending = self._read_ending(group, name) if name in ended else None
-                yield Stored(pending, ending)
+                if ending is not None or name not in ended:
+                    yield Stored(pending, ending)
 
     def _read(self, folder: Folder, name: str) -> PendingQuestion | None:
         try:
@@ -130,16 +131,23 @@ class FileStore:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, UnsafeFile) as exc:
-            path = str(folder.path / name)
-            self.damaged.append(path)
-            log.error("a record is damaged and was left alone", extra={"path": path}, exc_info=exc)  # noqa: TRY400 - one line is enough
+            self._report_damage(folder, name, exc)
             return None
+
+    def _report_damage(self, folder: Folder, name: str, exc: Exception) -> None:
+        path = str(folder.path / name)
+        if path not in self.damaged:
+            self.damaged.append(path)
+            log.error("a record is damaged and was left alone", extra={"path": path}, exc_info=exc)
 
     def _read_ending(self, group: GroupName, name: str) -> Ending | None:
         folder = self._folder(group, "outcomes")
         try:
             return wire.read_ending(folder.read(name, _CAP, one_link=False))
         except FileNotFoundError:
+            return None
+        except (ValueError, UnsafeFile) as exc:
+            self._report_damage(folder, name, exc)
             return None
 
     def _record(self, pending: PendingQuestion) -> None:
@@ -193,13 +201,13 @@ class FileStore:
 
     def _search(self, target: str) -> list[PendingQuestion]:
         short_id = target.removeprefix("#").lower()
+        if key := self._closed_lately.get(ShortId(short_id)):
+            found = [self._find(*key)]
+            return [pending for pending in found if pending]
         if request_id := wire.usable_id(target):
             found = [self._find(group, RequestId(request_id)) for group in self._groups()]
             if hits := [pending for pending in found if pending]:
                 return hits
-        if key := self._closed_lately.get(ShortId(short_id)):
-            found = [self._find(*key)]
-            return [pending for pending in found if pending]
         newest = islice(self._newest_first(None), _LATELY)
         return list(islice((p for p in newest if p.short_id == short_id), 1))
 

@@ -76,15 +76,16 @@ class PendingIndex:
 
         Raise UnknownQuestion if there is none, AmbiguousQuestion if groups share the id.
         """
+        # Short ids first: an agent chooses its request ids, and could choose another's short id.
+        pending = self._by_short_id.get(ShortId(target.removeprefix("#").lower()))
+        if pending is not None:
+            return pending
         found = self._by_id.get(RequestId(target), {})
         if len(found) > 1:
             raise AmbiguousQuestion(f"{target} is open in several groups; use the short id")
-        if found:
-            return next(iter(found.values()))
-        pending = self._by_short_id.get(ShortId(target.removeprefix("#").lower()))
-        if pending is None:
+        if not found:
             raise UnknownQuestion(f"no open question has the id {target}")
-        return pending
+        return next(iter(found.values()))
 
     def in_chat(self, channel: str, chat: str) -> list[PendingQuestion]:
         """Return the questions that the chat shows, oldest first."""

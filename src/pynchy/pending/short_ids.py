@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
+from threading import Lock
 
 from pynchy.folder import Folder
 from pynchy.model import ShortId
@@ -29,17 +30,19 @@ class ShortIds:
     def __init__(self, folder: Folder, is_taken: Callable[[ShortId], bool]) -> None:
         self._folder = folder
         self._is_taken = is_taken
+        self._lock = Lock()
         self._next = self._reserved = self._load()
 
     def make(self) -> ShortId:
-        """Return a fresh id."""
-        while True:
-            if self._next == self._reserved:
-                self._reserve()
-            short_id = _spell(self._next * _STEP % _SPACE)
-            self._next += 1
-            if not short_id.isdigit() and not self._is_taken(short_id):
-                return short_id
+        """Return a fresh id. Any thread may ask."""
+        with self._lock:
+            while True:
+                if self._next == self._reserved:
+                    self._reserve()
+                short_id = _spell(self._next * _STEP % _SPACE)
+                self._next += 1
+                if not short_id.isdigit() and not self._is_taken(short_id):
+                    return short_id
 
     def _load(self) -> int:
         try:
@@ -49,8 +52,9 @@ class ShortIds:
             return secrets.randbelow(_SPACE)
 
     def _reserve(self) -> None:
-        self._reserved = self._next + _STRIDE
-        self._folder.replace(_FILE, json.dumps({"next": self._reserved}).encode())
+        reserved = self._next + _STRIDE
+        self._folder.replace(_FILE, json.dumps({"next": reserved}).encode())
+        self._reserved = reserved
 
 
 def _spell(number: int) -> ShortId:

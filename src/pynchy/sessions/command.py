@@ -14,6 +14,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _ADOPTED_LOOK_SECONDS = 0.5
 _CAP = 1024 * 1024
+_KEEP_SECONDS = 30 * 86_400.0
 
 
 class CommandLauncher:
@@ -60,8 +62,9 @@ class CommandLauncher:
         """See Launcher."""
         stem = _stem(resumption)
         try:
-            process = await self._spawn(stem, resumption)
-        except OSError as exc:
+            # Shielded: a start that has begun is finished, or its lock would be let go too soon.
+            process = await asyncio.shield(asyncio.to_thread(self._spawn, stem, resumption))
+        except (OSError, ValueError) as exc:
             raise DeliveryFailed(f"the runner could not be started: {exc}") from exc
         return self._follow(stem, resumption.session_id, self._child_end(stem, process))
 
@@ -94,17 +97,26 @@ class CommandLauncher:
         task.add_done_callback(lambda _: self._live.pop(stem, None))
         return _Following(task)
 
-    async def _spawn(self, stem: str, resumption: Resumption) -> subprocess.Popen[bytes]:
-        await asyncio.to_thread(self._folder.make)
-        lock_fd = await asyncio.to_thread(self._take_lock, stem)
+    def _spawn(self, stem: str, resumption: Resumption) -> subprocess.Popen[bytes]:
+        """Start the supervisor, which holds the job's lock from its first moment."""
+        self._folder.make()
+        self._forget_old()
+        lock_fd = self._take_lock(stem)
         try:
-            job = self._job(stem, resumption, lock_fd)
             # A retry counts its attempts anew; an old result must not pass for its own.
-            await asyncio.to_thread(self._folder.remove, f"{stem}.result")
-            await asyncio.to_thread(self._folder.replace, f"{stem}.job", job)
-            return await asyncio.to_thread(self._start_supervisor, stem, lock_fd, resumption)
+            self._folder.remove(f"{stem}.result")
+            self._folder.replace(f"{stem}.job", self._job(stem, resumption, lock_fd))
+            return self._start_supervisor(stem, lock_fd, resumption)
         finally:
             os.close(lock_fd)
+
+    def _forget_old(self) -> None:
+        """Remove what is left of runners that ended long ago."""
+        limit = time.time() - _KEEP_SECONDS
+        for name in self._folder.names():
+            stem = name.rpartition(".")[0]
+            if self._folder.stat(name).st_mtime < limit and not self._is_running(stem):
+                self._folder.remove(name)
 
     def _start_supervisor(
         self, stem: str, lock_fd: int, resumption: Resumption
@@ -161,10 +173,14 @@ class CommandLauncher:
         return await asyncio.to_thread(self._read_end, stem)
 
     async def _adopted_end(self, stem: str) -> RunnerEnd:
-        while await asyncio.to_thread(self._is_locked, stem):  # noqa: ASYNC110 - see below
+        while await asyncio.to_thread(self._is_running, stem):  # noqa: ASYNC110 - see below
             # Another host's child: there is no event to wait for, only its lock.
             await asyncio.sleep(_ADOPTED_LOOK_SECONDS)
         return await asyncio.to_thread(self._read_end, stem)
+
+    def _is_running(self, stem: str) -> bool:
+        # A process that the command left behind may hold the lock longer than the command lived.
+        return not self._folder.has(f"{stem}.result") and self._is_locked(stem)
 
     def _is_locked(self, stem: str) -> bool:
         try:

@@ -33,6 +33,10 @@ _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 ShortText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
+# It becomes an argument of the launcher's command: never an option, never a control character.
+SessionIdText = Annotated[
+    str, StringConstraints(max_length=500, pattern=r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$")
+]
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[str, StringConstraints(pattern=rf"^{ID_PATTERN}$", max_length=64)]
 
@@ -105,7 +109,7 @@ class AskRequest(_Incoming):
     agent: ShortText | None = None
     task: ShortText | None = None
     urgency: Annotated[Urgency | None, Field(strict=False)] = None
-    session_id: ShortText | None = None
+    session_id: SessionIdText | None = None
     wait_seconds: Annotated[float | None, Field(ge=0, le=366 * 86_400)] = None
     lease: Id | None = None
 

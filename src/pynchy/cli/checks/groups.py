@@ -96,12 +96,13 @@ def _which(program: str, launcher: LauncherSettings, environ: Mapping[str, str])
 def _isolation(name: str, group: GroupSettings) -> Finding:
     check = f"group {name}"
     if group.agent_uid not in {None, os.getuid(), 0}:
-        return fine(check, f"its agent runs as another user ({group.agent_uid})")
+        words = f"its agent runs as user {group.agent_uid}; mount responses and input read-only"
+        return fine(check, words)
     program = Path(group.launcher.command[0]).name if group.launcher else ""
     if program in _SANDBOXES:
         return fine(check, f"its agent is started in a sandbox ({program})")
     return warning(
         check,
         "its agent runs as the same user without a sandbox: it could answer itself",
-        f"set agent_uid in [groups.{name}], or start it in a container",
+        "start it in a container, with responses and input mounted read-only",
     )

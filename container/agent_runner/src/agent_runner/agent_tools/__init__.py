@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
@@ -39,6 +40,28 @@ def main(
             " and mount its tasks, responses and input folders where PYNCHY_IPC_DIR points."
         )
     return 0
+
+
+def main_as_told(ipc_dir: Path, environ: Mapping[str, str]) -> int:
+    """Serve as the environment says who asks and how long its client waits."""
+    max_wait = _seconds(environ.get("PYNCHY_MAX_WAIT", ""))
+    if max_wait is not None and not max_wait > 0:
+        return complain("PYNCHY_MAX_WAIT must be a number of seconds, such as 300.")
+    return main(
+        ipc_dir,
+        session_id=environ.get("PYNCHY_SESSION_ID", ""),
+        agent=environ.get("PYNCHY_AGENT", ""),
+        task=environ.get("PYNCHY_TASK", ""),
+        max_wait=max_wait,
+    )
+
+
+def _seconds(text: str) -> float | None:
+    """Return the number; None where none is given, and nan for what is not a number."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return float("nan")
 
 
 def complain(message: str) -> int:

@@ -71,6 +71,12 @@ class Asker:
         self._noted: set[str] = set()
 
     async def __aenter__(self) -> Self:
+        if self._session_id:
+            # From the start: whoever resumes a session must see that somebody works on it.
+            try:
+                await self._hold_lease()
+            except OSError as exc:
+                self._note_once(f"cannot take a lease: {exc}")
         return self
 
     async def __aexit__(
@@ -181,6 +187,8 @@ class Asker:
             yield
         finally:
             self._waiting[request_id] -= 1
+            if not self._waiting[request_id]:
+                del self._waiting[request_id]
 
     def _take_own(self, found: Result) -> Result:
         """Take the answer for the call that asked; nothing of it if another session has it."""

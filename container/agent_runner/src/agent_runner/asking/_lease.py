@@ -26,7 +26,7 @@ class Lease:
 
     def take(self) -> None:
         """Create the file, locked."""
-        temporary = self._path.with_name(f".{self._path.name}.tmp")
+        temporary = self._path.with_name(f".tmp-{self.name}")
         handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             locked = _lock(handle)

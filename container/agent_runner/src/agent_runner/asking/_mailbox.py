@@ -14,6 +14,8 @@ from agent_runner.asking._model import RequestId, Result
 from agent_runner.errors import BadFile, MailboxMissing
 
 DEFAULT_WAIT_SECONDS = 1800.0
+# The host clears old names that begin so.
+TEMPORARY = ".tmp-"
 MAX_REQUEST_BYTES = 256 * 1024
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
@@ -61,10 +63,6 @@ class Mailbox:
         content = _wire.encode({"by": "waiter", "at": _wire.timestamp()})
         return create_once(self.tasks / f"{request_id}.received", content)
 
-    def is_claimed(self, request_id: RequestId) -> bool:
-        """Say whether anybody has taken this answer."""
-        return (self.tasks / f"{request_id}.received").exists()
-
     def wait_seconds(self) -> float:
         """Return how long a call blocks when it does not say."""
         try:
@@ -79,7 +77,7 @@ class Mailbox:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write under a dot name, then rename: a reader never sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+    temporary = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}")
     try:
         _write_new(temporary, data)
         temporary.rename(path)
