@@ -51,8 +51,8 @@ def say(host: Host, data: bytes, *, then_hang_up: bool = False) -> bytes:
             sock.sendall(data)
             if then_hang_up:
                 sock.shutdown(socket.SHUT_WR)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it has answered before we were done
+        except OSError:
+            pass  # it has answered, or hung up, before we were done
         return listen(sock)
 
 

@@ -68,6 +68,7 @@ class Asker:
         self._open: dict[RequestId, None] = {}  # in the order of asking
         self._waiting: Counter[RequestId] = Counter()
         self._taken: set[RequestId] = set()
+        self._unsent: set[RequestId] = set()
         self._noted: set[str] = set()
 
     async def __aenter__(self) -> Self:
@@ -144,7 +145,7 @@ class Asker:
 
     def is_picked_up(self, request_id: RequestId) -> bool:
         """Say whether a host has taken the question out of the mailbox."""
-        return not self._mailbox.is_unread(request_id)
+        return request_id not in self._unsent and not self._mailbox.is_unread(request_id)
 
     async def _send(self, request: Request) -> None:
         data = _wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
@@ -156,7 +157,9 @@ class Asker:
         self._arm()
         # Before the write: a call that is cancelled in the midst of it has asked all the same.
         self._open[request.request_id] = None
+        self._unsent.add(request.request_id)
         await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
+        self._unsent.discard(request.request_id)
 
     async def _send_about(self, type_: str, request_id: RequestId) -> None:
         name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
