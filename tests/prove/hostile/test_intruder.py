@@ -393,6 +393,15 @@ def test_a_reader_who_comes_and_goes_leaves_nothing_behind(shared_host: Host) ->
     asyncio.run(until(lambda: descriptors(shared_host) <= before + 2, "their descriptors"))
 
 
+def test_a_stream_of_events_that_is_asked_for_with_a_flood_is_refused(shared_host: Host) -> None:
+    chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
+    request = head("GET /api/events", "Transfer-Encoding: chunked", token=shared_host.token())
+
+    heard = parse(say(shared_host, request + chunk * 5))
+
+    assert not heard or heard[0].status == 413
+
+
 def test_an_upgrade_is_not_given(shared_host: Host) -> None:
     wanted = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
