@@ -32,7 +32,7 @@ prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE
 	@command -v strace >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq strace >/dev/null; } || \
 	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
-	  $(BIN)/python -m pytest tests/prove -o timeout=1800 $(PYTEST_ARGS)
+	  $(BIN)/python -m pytest $(or $(PROVE_PARTS),tests/prove) -o timeout=1800 $(PYTEST_ARGS)
 
 bench: $(READY) ## measure latency, start-up, lookups and recovery beside their limits
 	@$(BIN)/python -m tests.bench
