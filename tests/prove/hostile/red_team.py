@@ -272,7 +272,7 @@ def clocks(box: Box) -> None:
 def flood(box: Box) -> None:
     """As many files as the disk takes, of every sort, and all the time."""
     junk = json.dumps(ASK | {"request_id": "flood", "questions": []}).encode()
-    for number in range(200 * box.size):
+    for number in range(500 * box.size):
         suffix = ("json", "json", "lease", "received", "tmp")[number % 5]
         box.write(f"flood-{number}.{suffix}", junk)
 

@@ -66,7 +66,7 @@ async def test_a_flood_costs_other_groups_little_more_than_a_busy_machine_does(
     start_host: StartHost, tmp_path: Path, proof: Proof
 ) -> None:
     files = proof.choose(smoke=500, prove=10_000, everything=10_000)
-    rounds = proof.choose(smoke=1, prove=5, everything=20)
+    rounds = proof.choose(smoke=1, prove=3, everything=20)
     trips = proof.choose(smoke=3, prove=25, everything=50)
     host = await start_host()
     quiet = Bystander(host, "quiet")
