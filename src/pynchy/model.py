@@ -246,6 +246,8 @@ class PendingQuestion:
             return ""
         if self.delivered is DeliveryPath.LATE:
             return "The agent had stopped; it was resumed and has the answer."
+        if self.delivered is DeliveryPath.DISMISSED:
+            return f"Not delivered, and dismissed: {self.late.error}"
         if self.state is State.RESUMING:
             return "The agent had stopped; resuming it."
         if self.state is State.UNDELIVERED:

@@ -16,11 +16,12 @@ from tests.acceptance.support import MailboxAgent, until
 from pynchy import wire
 from pynchy.app import running_host
 from pynchy.bridge import caretaker
+from pynchy.bridge.lifecycle import Dismissed, advance
 from pynchy.config import LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
 from pynchy.folder import Folder
 from pynchy.ipc.mailbox import Mailbox
-from pynchy.model import Answer, CardRef, CardState, Ending, GroupName, OutcomeKind, State
+from pynchy.model import Answer, CardRef, CardState, Ending, GroupName, Late, OutcomeKind, State
 from pynchy.pending.files import FileStore
 from pynchy.sessions.command import CommandLauncher
 from pynchy.testing import NOON, FakeChannel, make_pending
@@ -223,3 +224,13 @@ async def test_what_comes_while_a_question_is_being_closed_is_no_error(
 
     assert closing.is_set()
     assert "a request could not be handled" not in caplog.text
+
+
+def test_the_card_of_a_dismissed_answer_does_not_say_not_yet() -> None:
+    late = Late(error="no launcher")
+    undelivered = make_pending(state=State.UNDELIVERED, ending=YES, late=late)
+
+    dismissed = advance(undelivered, Dismissed("ana", NOON))
+
+    assert "Not delivered yet" in undelivered.delivery_note
+    assert dismissed.delivery_note == "Not delivered, and dismissed: no launcher"
