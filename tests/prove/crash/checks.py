@@ -11,7 +11,7 @@ from tests.prove.crash.stage import REQUEST_ID, Broken, Click, Json, Stage
 from agent_runner.asking import Outcome, Result
 
 # What the event log must have told by the end, beside how the question ended.
-TOLD = {"asked", "delivered", "closed"}
+TOLD = {"asked", "closed"}
 LATE_NOTE = "The agent had stopped; it was resumed and has the answer."
 
 
@@ -129,6 +129,8 @@ def check_cards(scenario: Scenario, history: Json, outcome: Json) -> None:
         require(told["answers"] == said, "a card tells the answer", told, outcome)
         late = told["delivery"] == LATE_NOTE
         require(late == (scenario.delivered == "late"), "a card tells the way", told)
+        dismissed = told["delivery"].startswith("Not delivered, and dismissed")
+        require(dismissed == (scenario.delivered == "dismissed"), "a card tells the way", told)
         failed = any(event["type"] == "settle_failed" for event in stage.events())
         if scenario.launcher is None and scenario.dead is not None and not failed:
             notes = [card["delivery"] for card in mine if card["what"] == "settled"]
@@ -139,7 +141,8 @@ def check_events(scenario: Scenario, outcome: Json) -> None:
     """A crash may repeat a line but not hide a step, and no number is used twice."""
     events = [event for event in scenario.stage.events() if event["id"] == REQUEST_ID]
     kinds = {event["type"] for event in events}
-    expected = TOLD | {outcome["outcome"]}
+    arrived = "dismissed" if scenario.delivered == "dismissed" else "delivered"
+    expected = TOLD | {outcome["outcome"], arrived}
     if scenario.outcome != "undeliverable":
         expected |= {"shown"}
     require(kinds >= expected, "every step is in the event log", expected - kinds)

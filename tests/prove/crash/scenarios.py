@@ -356,7 +356,7 @@ class LateNever(LateRetry):
     """There is no launcher: a person is told, and dismisses the answer."""
 
     launcher = None
-    delivered = "none"
+    delivered = "dismissed"
     verb = "dismiss"
 
 
