@@ -138,7 +138,9 @@ class FileStore:
         path = str(folder.path / name)
         if path not in self.damaged:
             self.damaged.append(path)
-            log.error("a record is damaged and was left alone", extra={"path": path}, exc_info=exc)
+            # Only the kind: the error's own text would quote what the record says.
+            why = type(exc).__name__
+            log.error("a record is damaged and was left alone", extra={"path": path, "why": why})
 
     def _read_ending(self, group: GroupName, name: str) -> Ending | None:
         folder = self._folder(group, "outcomes")
