@@ -132,7 +132,7 @@ class Host:
             self._watch(tasks, caretaker)
             tasks.create_task(self._expiry.run(), name="expiry")
             tasks.create_task(self._expiry.report_orphans(), name="orphans")
-            url = await stack.enter_async_context(self._http())
+            url = await stack.enter_async_context(self._http(tasks))
             yield Running(url, recovered)
 
     def _watch(self, tasks: asyncio.TaskGroup, caretaker: Caretaker) -> None:
@@ -178,13 +178,13 @@ class Host:
         return None
 
     @asynccontextmanager
-    async def _http(self) -> AsyncIterator[str]:
+    async def _http(self, tasks: asyncio.TaskGroup) -> AsyncIterator[str]:
         http = self._settings.http
         with listen(http.host, http.port) as sock:
             url = url_of(sock)
             app = Guard(make_api(self._office()), self._data.token(), self._hosts(sock))
             server = Server(app)
-            serving = asyncio.create_task(server.serve([sock]), name="http")
+            serving = tasks.create_task(_serve(server, sock), name="http")
             self._data.announce(url)
             try:
                 yield url
@@ -245,6 +245,13 @@ class Host:
             if settings is not None:
                 late[name] = LateSettings(launcher, settings.attempts, settings.backoff)
         return late
+
+
+async def _serve(server: Server, sock: socket.socket) -> None:
+    """Answer HTTP until the host stops. A host that nobody can reach is of no use: raise."""
+    await server.serve([sock])
+    if not server.should_exit:
+        raise HostError("the HTTP interface has ended by itself")
 
 
 class _FrontDesk:

@@ -111,7 +111,7 @@ def only(findings: list[Finding], word: str) -> Finding:
     [
         ({}, "asks in local", Status.OK),
         ({}, "could answer itself", Status.WARNING),
-        ({"agent_uid": 4242}, "another user", Status.OK),
+        ({"agent_uid": 4242}, "runs as user", Status.OK),
         ({"agent_uid": 0}, "could answer itself", Status.WARNING),
         ({"launcher": {"command": ["docker", "{initial}"]}}, "sandbox (docker)", Status.OK),
         ({"launcher": {"command": ["sh", "{initial}"]}}, "resumed by", Status.OK),
