@@ -55,6 +55,7 @@ class HostWatch:
     def __init__(self, client: HostClient) -> None:
         self._client = client
         self._events: asyncio.Queue[HostEvent | None] = asyncio.Queue()
+        self._passed: list[HostEvent] = []
 
     @classmethod
     @asynccontextmanager
@@ -73,10 +74,19 @@ class HostWatch:
             await asyncio.wait([reading])
 
     async def until(self, *kinds: EventKind) -> HostEvent:
-        """Return the next event of these kinds. Raise DemoFailed if trouble comes first."""
+        """Return the next event of these kinds. Raise DemoFailed if trouble comes first.
+
+        Others are kept for whoever asks next: one question may be shown before the last is
+        known to have arrived.
+        """
+        for passed in self._passed:
+            if passed.kind in kinds:
+                self._passed.remove(passed)
+                return passed
         while (event := await self._events.get()) is not None:
             if event.kind in kinds:
                 return event
+            self._passed.append(event)
             if event.kind in _TROUBLE:
                 raise DemoFailed(f"the host says {event.kind} of {event.short_id}: {event.detail}")
         raise DemoFailed("the host has stopped telling what happens")

@@ -90,9 +90,10 @@ class Asker:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.wait([self._heartbeat])
-        await asyncio.to_thread(self._waiter.stop)
+        # The lease first: who started us may not wait for the threads to end.
         with suppress(OSError):
             await asyncio.to_thread(self._lease.release)
+        await asyncio.to_thread(self._waiter.stop)
 
     async def ask(self, request: Request, *, wait: bool = True) -> Result:
         """Put the questions and wait for how they end; PENDING when the time is over first.
