@@ -12,6 +12,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pynchy.errors import HostError
+
 Json = dict[str, Any]
 
 _NAME = "events.jsonl"
@@ -55,7 +57,10 @@ def _open_all(audit: Path) -> list[BinaryIO]:
 
 
 def _paths(audit: Path) -> list[Path]:
-    rotated = [path for path in audit.glob(f"{_NAME}.*") if path.suffix[1:].isdigit()]
+    try:
+        rotated = [path for path in audit.glob(f"{_NAME}.*") if path.suffix[1:].isdigit()]
+    except OSError as exc:
+        raise HostError(f"{audit}: the event log cannot be read ({exc.strerror})") from exc
     return [*sorted(rotated, key=lambda path: -int(path.suffix[1:])), audit / _NAME]
 
 

@@ -56,7 +56,8 @@ class Progress:
     def _on_message(self, message: Message) -> None:
         """Runs in the follower's thread."""
         event = message.data
-        if event.get("id") == self._request_id and not self.short_id:
+        asked = event.get("type") == "asked" and event.get("id") == self._request_id
+        if asked and not self.short_id:
             self.short_id = str(event.get("short_id", ""))
             self._say(f"Asked as {self.short_id}; answer with: pynchy answer {self.short_id} VALUE")
 

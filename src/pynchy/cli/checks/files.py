@@ -83,6 +83,10 @@ def check_token(data: DataFolder) -> Iterator[Finding]:
 
 def check_stale_host(data: DataFolder) -> Iterator[Finding]:
     """Tell of a host that ended without saying so."""
-    if (data.path / "host.json").exists() and not data.is_locked():
+    try:
+        is_left = (data.path / "host.json").exists() and not data.is_locked()
+    except OSError:
+        return  # the check of the data folder says what is wrong with it
+    if is_left:
         detail = "the last host ended without a goodbye (host.json is left); nothing is lost"
         yield warning("last host", detail, "pynchy serve takes up what was open")
