@@ -44,6 +44,8 @@ from pynchy.sessions.base import Launcher, Resumption, Runner, RunnerEnd
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+# There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
+UNDELIVERED_LOOK_SECONDS = 30.0
 _BACKOFF_MOST = timedelta(minutes=10)
 NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
 
@@ -111,7 +113,9 @@ class Delivery:
         while (pending := self._desk.get(key)).delivered is None:
             version = self._desk.version(key)
             if not await self._advance(pending, mailbox, grace_ends):
-                await self._desk.changed(key, version, LOOK_SECONDS)
+                undelivered = self._desk.get(key).state is State.UNDELIVERED
+                look = UNDELIVERED_LOOK_SECONDS if undelivered else LOOK_SECONDS
+                await self._desk.changed(key, version, look)
 
     async def retry(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Start a failed delivery again. Raise NotUndelivered if none has failed."""

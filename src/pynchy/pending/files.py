@@ -14,6 +14,7 @@ import asyncio
 import gc
 import logging
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -191,7 +192,11 @@ class FileStore:
     def _close(self, pending: PendingQuestion) -> None:
         name = _name(pending.request_id)
         self._prepare(pending.group)
-        self._folder(pending.group, "history").replace(name, wire.pending_json(pending))
+        history = self._folder(pending.group, "history")
+        history.replace(name, wire.pending_json(pending))
+        # The order of history, finer than the file system's own clock ticks.
+        now_ns = time.time_ns()
+        os.utime(history.path / name, ns=(now_ns, now_ns), follow_symlinks=False)
         self._folder(pending.group, "pending_questions").remove(name)
         self._closed_lately[pending.short_id] = pending.key
         while len(self._closed_lately) > _LATELY:
