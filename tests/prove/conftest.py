@@ -38,11 +38,13 @@ class Proof:
         strata: dict[Hashable, list[T]] = defaultdict(list)
         for point in points:
             strata[stratum(point)].append(point)
-        for members in strata.values():
+        turns = list(strata.values())
+        chance.shuffle(turns)
+        for members in turns:
             chance.shuffle(members)
         picked: list[T] = []
         while len(picked) < min(most, len(points)):
-            for members in strata.values():
+            for members in turns:
                 if members and len(picked) < most:
                     picked.append(members.pop())
         self.report(name, tried=len(picked), of=len(points), strata=len(strata), seed=SEED)
