@@ -11,9 +11,13 @@ PynchyError
 │   ├── UnknownQuestion        nothing has that id
 │   ├── AmbiguousQuestion      several have it
 │   ├── AlreadyOver            it has ended; says how
+│   ├── PartTaken              another person has answered that part; says who and what
 │   ├── NotAllowed             this person may not answer it
 │   ├── InvalidReply           it fits none of what was asked
-│   └── NotUndelivered         no delivery has failed
+│   ├── NotUndelivered         no delivery has failed
+│   ├── UnknownSession         no session, or no group, has that name
+│   ├── SessionOver            the session has ended already
+│   └── NotStarted             a session cannot be started or stopped; says why
 ├── ChannelUnavailable       try another channel, retry later
 │   └── AskingUnsupported      this channel cannot ask at all
 ├── DeliveryFailed           keep the answer, retry
@@ -84,6 +88,10 @@ class AlreadyOver(ReplyRejected):
         self.ending = ending
 
 
+class PartTaken(ReplyRejected):
+    """Another person has answered this part of the question."""
+
+
 class NotAllowed(ReplyRejected):
     """The person may not answer the question."""
 
@@ -94,6 +102,18 @@ class InvalidReply(ReplyRejected):
 
 class NotUndelivered(ReplyRejected):
     """The question has no failed delivery."""
+
+
+class UnknownSession(ReplyRejected):
+    """No session has that id, or no group that name."""
+
+
+class SessionOver(ReplyRejected):
+    """The session has ended already; the text says how."""
+
+
+class NotStarted(ReplyRejected):
+    """The session cannot be started, or was not started here and so cannot be stopped."""
 
 
 class ChannelUnavailable(PynchyError):

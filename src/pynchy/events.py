@@ -1,4 +1,4 @@
-"""What happened. Every transition of a question is one of these, and every view reads them.
+"""What happened. Every transition of a question or session is one of these; every view reads them.
 
 An event never holds the text of an answer: that is in the question's history, behind the token.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pynchy.model import GroupName, RequestId, ShortId
+from pynchy.model import GroupName, RequestId, SessionId, SessionState, ShortId
 
 
 class EventKind(StrEnum):
@@ -38,6 +38,12 @@ class EventKind(StrEnum):
     CLOSED = "closed"
     REJECTED = "rejected"
     ORPHANED = "orphaned"
+    SESSION_STARTED = "session_started"
+    SESSION_WAITING = "session_waiting"
+    SESSION_FINISHED = "session_finished"
+    SESSION_FAILED = "session_failed"
+    SESSION_STOPPED = "session_stopped"
+    SESSION_CHANGED = "session_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to one question, or to a request that never became one."""
+    """One thing that happened to one question or session, or to a request that became neither."""
 
     kind: EventKind
     at: datetime
@@ -63,3 +69,5 @@ class Event:
     channel: str | None = None
     by: str | None = None
     detail: str | None = None
+    session_id: SessionId | None = None
+    state: SessionState | None = None

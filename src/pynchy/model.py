@@ -89,6 +89,14 @@ class DeliveryPath(StrEnum):
     DISMISSED = "dismissed"
 
 
+class SessionState(StrEnum):
+    """What a session is doing: working, waiting on a person, or ended."""
+
+    WORKING = "working"
+    WAITING = "waiting"
+    ENDED = "ended"
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One of the choices that the agent offers."""
@@ -254,6 +262,11 @@ class PendingQuestion:
             return f"Not delivered yet: {self.late.error}"
         return ""
 
+    @property
+    def is_at_rest(self) -> bool:
+        """True if nothing happens to the outcome any more, unless a person or agent acts."""
+        return self.delivered is not None or self.state is State.UNDELIVERED
+
     def card_of(self, channel: str) -> CardRef | None:
         """Return the card that the channel shows, if any."""
         return next((card for card in self.cards if card.channel == channel), None)
@@ -278,9 +291,21 @@ class Card:
     urgency: Urgency = Urgency.NORMAL
     defaults_at: datetime | None = None
     link: str | None = None
+    session_id: SessionId = SessionId("")
     repeated: bool = False
     ending: Ending | None = None
     delivery: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCard:
+    """A card that a channel shows of a question that is still open."""
+
+    jid: str
+    message_id: str
+    request_id: RequestId
+    questions: tuple[Question, ...]
+    card: Card
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +314,7 @@ class Reply:
 
     Either `values` (numbers, labels or text, to be matched), or `answers` where the channel knows
     what was ticked and what was written. `question` counts from 1 where they answer only that one.
+    Where the channel knows the `group`, the target is the id of a request of that group alone.
     """
 
     target: str
@@ -299,3 +325,49 @@ class Reply:
     question: int | None = None
     user_id: str | None = None
     chat: str | None = None
+    group: GroupName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """An answer that a session has received, and has given no sign of life since.
+
+    `launch` is the runner that worked on the session then, `leases` are those by which it lived:
+    by them it can be told whether what received the answer ended in order.
+    """
+
+    request_id: RequestId
+    launch: str = ""
+    leases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A durable conversation of an agent, whoever started it.
+
+    `since` is when it came into its state, and `detail` says more of that; `said` is the last word
+    of its runner, and `failed` if that was a bad one. `launches` are the attempts to put a runner
+    on it, the newest last; there are none where pynchy only saw it ask.
+    """
+
+    group: GroupName
+    session_id: SessionId
+    state: SessionState
+    since: datetime
+    started_at: datetime
+    agent: str = ""
+    task: str = ""
+    detail: str = ""
+    said: str = ""
+    failed: bool = False
+    launches: tuple[str, ...] = ()
+    launched_at: datetime | None = None
+    chosen: str = ""
+    home: str = ""
+    cwd: str = ""
+    unconfirmed: tuple[Unconfirmed, ...] = ()
+
+    @property
+    def key(self) -> tuple[GroupName, SessionId]:
+        """What tells this session from all others; ids are only unique within a group."""
+        return (self.group, self.session_id)

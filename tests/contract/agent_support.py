@@ -4,32 +4,20 @@ import asyncio
 import json
 import os
 import sys
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.waiting import DEADLINE_SECONDS, until
 
 T = TypeVar("T")
 
 SERVER = ("-m", "agent_runner.agent_tools")
 
-DEADLINE_SECONDS = 20.0
-PAUSE_SECONDS = 0.01
-
 ERAS = ("legacy", "2026-07-28")
-
-
-async def until(look: Callable[[], T | None], what: str = "condition") -> T:
-    """Return the first true thing that `look` finds; fail when the deadline is over."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await asyncio.sleep(PAUSE_SECONDS)
-    return found
 
 
 class HostStandIn:

@@ -1,20 +1,24 @@
 """Every launcher keeps the same promises; a new one joins by the fixture."""
 
 import asyncio
+import json
 import os
+import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.waiting import until
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName, RequestId, SessionId
-from pynchy.sessions.base import Launcher, Resumption, Runner
+from pynchy.sessions.base import Launch, Launcher, Runner
 from pynchy.sessions.command import CommandLauncher
+from pynchy.sessions.process import ProcessLauncher
 from pynchy.testing import FakeLauncher, FakeRunner
 
 GROUP = GroupName("g1")
@@ -58,6 +62,17 @@ class CommandBench:
         partial.rename(self._order)
 
 
+class ProcessBench(CommandBench):
+    """The runner program is a script that speaks no more of the contract than is needed here."""
+
+    def restarted(self) -> Launcher:
+        program = self._folder / "agent_runner"
+        program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{SCRIPT}' {self._order} \"$@\"\n")
+        program.chmod(0o700)
+        settings = LauncherSettings(kind="process", agent="claude", runner=str(program))
+        return ProcessLauncher(self._folder, GROUP, settings, dict(os.environ))
+
+
 class FakeBench:
     def __init__(self) -> None:
         self.launcher = FakeLauncher()
@@ -70,36 +85,31 @@ class FakeBench:
         runner.finish(f"exit code {code}" if code else None)
 
 
-@pytest.fixture(params=["command", "fake"])
+@pytest.fixture(params=["command", "process", "fake"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
-    made = CommandBench(tmp_path) if request.param == "command" else FakeBench()
+    kinds = {"command": CommandBench, "process": ProcessBench}
+    made: Bench = kinds[request.param](tmp_path) if request.param in kinds else FakeBench()
     yield made
     await made.launcher.close()
 
 
 @pytest.fixture
-def resumption(tmp_path: Path) -> Resumption:
-    return Resumption(GROUP, SESSION, RequestId("q1"), 1, tmp_path / "initial.json", tmp_path)
+def launch(tmp_path: Path) -> Launch:
+    return Launch(GROUP, SESSION, "q1", 1, tmp_path / "initial.json", tmp_path, RequestId("q1"))
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - another process's doing has no event here
-            await asyncio.sleep(0.01)
-
-
-async def test_a_runner_that_ends_well_has_no_error(bench: Bench, resumption: Resumption) -> None:
-    runner = await bench.launcher.start(resumption)
-    assert bench.launcher.is_live(GROUP, SESSION)
+async def test_a_runner_that_ends_well_has_no_error(bench: Bench, launch: Launch) -> None:
+    runner = await bench.launcher.start(launch)
+    assert bench.launcher.runner_on(GROUP, SESSION)
 
     bench.end(runner, 0)
 
     assert (await runner.ended()).error is None
-    await until(lambda: not bench.launcher.is_live(GROUP, SESSION))
+    await until(lambda: not bench.launcher.runner_on(GROUP, SESSION))
 
 
-async def test_a_runner_that_fails_says_so(bench: Bench, resumption: Resumption) -> None:
-    runner = await bench.launcher.start(resumption)
+async def test_a_runner_that_fails_says_so(bench: Bench, launch: Launch) -> None:
+    runner = await bench.launcher.start(launch)
 
     bench.end(runner, 3)
 
@@ -107,9 +117,9 @@ async def test_a_runner_that_fails_says_so(bench: Bench, resumption: Resumption)
 
 
 async def test_several_may_wait_for_the_end_and_one_may_stop_waiting(
-    bench: Bench, resumption: Resumption
+    bench: Bench, launch: Launch
 ) -> None:
-    runner = await bench.launcher.start(resumption)
+    runner = await bench.launcher.start(launch)
     patient = asyncio.ensure_future(runner.ended())
     impatient = asyncio.ensure_future(runner.ended())
     await asyncio.sleep(0)
@@ -120,31 +130,29 @@ async def test_several_may_wait_for_the_end_and_one_may_stop_waiting(
     assert (await patient).error is None
 
 
-async def test_another_session_is_not_live(bench: Bench, resumption: Resumption) -> None:
-    runner = await bench.launcher.start(resumption)
+async def test_another_session_is_not_live(bench: Bench, launch: Launch) -> None:
+    runner = await bench.launcher.start(launch)
 
-    assert not bench.launcher.is_live(GROUP, SessionId("s2"))
+    assert not bench.launcher.runner_on(GROUP, SessionId("s2"))
     bench.end(runner, 0)
     await runner.ended()
 
 
-async def test_an_attempt_that_was_never_made_is_not_found(
-    bench: Bench, resumption: Resumption
-) -> None:
-    assert await bench.launcher.find(resumption) is None
+async def test_an_attempt_that_was_never_made_is_not_found(bench: Bench, launch: Launch) -> None:
+    assert await bench.launcher.find(launch.stem) is None
 
 
 async def test_a_living_runner_is_found_again_after_a_restart_of_the_host(
-    bench: Bench, resumption: Resumption
+    bench: Bench, launch: Launch
 ) -> None:
-    runner = await bench.launcher.start(resumption)
+    runner = await bench.launcher.start(launch)
 
     again = bench.restarted()
     await again.adopt()
-    found = await again.find(resumption)
+    found = await again.find(launch.stem)
 
     assert found is not None
-    assert again.is_live(GROUP, SESSION)
+    assert again.runner_on(GROUP, SESSION)
     bench.end(runner, 3)
     assert (await found.ended()).error == "exit code 3"
     await runner.ended()
@@ -152,20 +160,186 @@ async def test_a_living_runner_is_found_again_after_a_restart_of_the_host(
 
 
 async def test_how_a_runner_ended_is_known_after_a_restart_of_the_host(
-    bench: Bench, resumption: Resumption
+    bench: Bench, launch: Launch
 ) -> None:
-    runner = await bench.launcher.start(resumption)
+    runner = await bench.launcher.start(launch)
     bench.end(runner, 0)
     await runner.ended()
 
     again = bench.restarted()
     await again.adopt()
-    found = await again.find(resumption)
+    found = await again.find(launch.stem)
 
     assert found is not None
     assert (await found.ended()).error is None
-    assert await again.find(replace(resumption, attempt=2)) is None
+    assert await again.find(replace(launch, attempt=2).stem) is None
     await again.close()
+
+
+async def test_a_session_never_has_two_runners(bench: Bench, launch: Launch) -> None:
+    runner = await bench.launcher.start(launch)
+
+    with pytest.raises(DeliveryFailed, match="already"):
+        await bench.launcher.start(replace(launch, name="q2"))
+    bench.end(runner, 0)
+    await runner.ended()
+
+    await until(lambda: not bench.launcher.runner_on(GROUP, SESSION))
+    again = await bench.launcher.start(replace(launch, name="q2"))
+    bench.end(again, 0)
+    await again.ended()
+
+
+async def test_of_two_that_start_at_once_on_a_session_one_is_refused(
+    bench: Bench, launch: Launch
+) -> None:
+    started = await asyncio.gather(
+        bench.launcher.start(launch),
+        bench.launcher.start(replace(launch, name="q2")),
+        return_exceptions=True,
+    )
+
+    runners = [found for found in started if not isinstance(found, BaseException)]
+    assert len(runners) == 1
+    bench.end(runners[0], 0)
+    await runners[0].ended()
+
+
+async def test_two_sessions_may_have_a_runner_each(bench: Bench, launch: Launch) -> None:
+    other = replace(launch, name="q2", session_id=SessionId("s2"))
+
+    runners = [await bench.launcher.start(launch), await bench.launcher.start(other)]
+
+    assert bench.launcher.runner_on(GROUP, SESSION)
+    assert bench.launcher.runner_on(GROUP, SessionId("s2"))
+    for runner in runners:
+        bench.end(runner, 0)
+        await runner.ended()
+
+
+async def test_a_runner_that_is_stopped_ends_and_says_that_it_was_stopped(
+    bench: Bench, launch: Launch
+) -> None:
+    runner = await bench.launcher.start(launch)
+
+    await runner.stop()
+
+    end = await runner.ended()
+    assert end.stopped
+    assert end.error == "stopped"
+
+
+async def test_a_runner_can_be_stopped_after_a_restart_of_the_host(
+    bench: Bench, launch: Launch
+) -> None:
+    runner = await bench.launcher.start(launch)
+    again = bench.restarted()
+    await again.adopt()
+
+    found = again.runner_on(GROUP, SESSION)
+    assert found is not None
+    await found.stop()
+
+    assert (await found.ended()).stopped
+    await runner.ended()
+    await again.close()
+
+
+async def test_a_runner_that_has_ended_is_found_but_not_taken_for_living(
+    bench: Bench, launch: Launch
+) -> None:
+    runner = await bench.launcher.start(launch)
+    bench.end(runner, 3)
+    await runner.ended()
+
+    again = bench.restarted()
+    await again.adopt()
+    found = await again.find(launch.stem)
+
+    assert found is not None
+    assert again.runner_on(GROUP, SESSION) is None
+    assert (await found.ended()).error
+    await again.close()
+
+
+def process_launcher(tmp_path: Path, script: str, **settings: object) -> ProcessLauncher:
+    program = tmp_path / "a_runner"
+    program.write_text(f"#!{sys.executable}\n{script}")
+    program.chmod(0o700)
+    made = LauncherSettings.model_validate(
+        {"kind": "process", "agent": "claude", "runner": str(program), **settings}
+    )
+    return ProcessLauncher(tmp_path, GROUP, made, {"PATH": os.environ["PATH"], "HOME": "/now"})
+
+
+TELL = """
+import json, os, pathlib, sys
+told = {name: os.environ.get(name) for name in
+        ("HOME", "PYNCHY_IPC_DIR", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_TASK")}
+pathlib.Path(sys.argv[2]).with_name("told").write_text(
+    json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), **told}))
+"""
+
+
+async def test_the_runner_program_is_told_what_to_run_and_where_the_session_lives(
+    tmp_path: Path, launch: Launch
+) -> None:
+    launcher = process_launcher(tmp_path, TELL, args=["--fast"], cwd="/")
+    home = tmp_path / "home"
+    home.mkdir()
+    launch = replace(launch, home=str(home), cwd=str(home), agent="claude", task="Mend it")
+
+    end = await (await launcher.start(launch)).ended()
+
+    assert end.error is None
+    assert json.loads((tmp_path / "told").read_text()) == {
+        "argv": [
+            "--initial",
+            str(launch.initial),
+            "--agent",
+            "claude",
+            "--session",
+            "s1",
+            "--fast",
+        ],
+        "cwd": str(home),
+        "HOME": str(home),
+        "PYNCHY_IPC_DIR": str(tmp_path),
+        "PYNCHY_SESSION_ID": "s1",
+        "PYNCHY_AGENT": "claude",
+        "PYNCHY_TASK": "Mend it",
+    }
+    await launcher.close()
+
+
+async def test_a_person_may_choose_another_agent_and_an_unknown_place_is_the_launchers_own(
+    tmp_path: Path, launch: Launch
+) -> None:
+    launcher = process_launcher(tmp_path, TELL, cwd=str(tmp_path))
+
+    await (await launcher.start(replace(launch, chosen="codex"))).ended()
+
+    told = json.loads((tmp_path / "told").read_text())
+    assert told["argv"][2:4] == ["--agent", "codex"]
+    assert (told["cwd"], told["HOME"], told["PYNCHY_AGENT"]) == (str(tmp_path), "/now", "codex")
+    await launcher.close()
+
+
+async def test_a_stubborn_runner_is_killed_when_it_is_stopped(
+    tmp_path: Path, launch: Launch
+) -> None:
+    stubborn = (
+        "import pathlib, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "pathlib.Path(sys.argv[2]).with_name('ready').touch(); time.sleep(60)"
+    )
+    launcher = process_launcher(tmp_path, stubborn, term_grace=0.2)
+    runner = await launcher.start(launch)
+    await until((tmp_path / "ready").exists)
+
+    await runner.stop()
+
+    assert (await runner.ended()).error == "stopped (killed after 0.2 s)"
+    await launcher.close()
 
 
 def command_launcher(tmp_path: Path, *command: str, **settings: object) -> CommandLauncher:
@@ -174,7 +348,7 @@ def command_launcher(tmp_path: Path, *command: str, **settings: object) -> Comma
 
 
 async def test_a_command_is_given_its_arguments_and_environment_without_a_shell(
-    tmp_path: Path, resumption: Resumption
+    tmp_path: Path, launch: Launch
 ) -> None:
     told = tmp_path / "told"
     script = (
@@ -190,48 +364,126 @@ async def test_a_command_is_given_its_arguments_and_environment_without_a_shell(
         cwd=str(tmp_path),
     )  # fmt: skip
 
-    end = await (await launcher.start(resumption)).ended()
+    end = await (await launcher.start(launch)).ended()
 
     assert end.error is None
-    expected = [resumption.initial, "s1", "$HOME; {x}", "s1", tmp_path, "yes", tmp_path]
+    expected = [launch.initial, "s1", "$HOME; {x}", "s1", tmp_path, "yes", tmp_path]
     assert told.read_text().split("|") == [str(part) for part in expected]
     await launcher.close()
 
 
-async def test_a_command_that_is_not_there_is_reported(
-    tmp_path: Path, resumption: Resumption
-) -> None:
+async def test_a_command_that_is_not_there_is_reported(tmp_path: Path, launch: Launch) -> None:
     launcher = command_launcher(tmp_path, "/no/such/program")
 
-    end = await (await launcher.start(resumption)).ended()
+    with pytest.raises(DeliveryFailed, match="could not start /no/such/program: No such file or"):
+        await launcher.start(launch)
 
-    assert end.error == "could not start /no/such/program: No such file or directory"
+    assert launcher.runner_on(GROUP, SESSION) is None
+    found = await launcher.find(launch.stem)
+    assert found is not None
+    assert "could not start" in str((await found.ended()).error)
     await launcher.close()
 
 
 async def test_a_command_is_ended_at_its_cap_even_if_it_ignores_the_request(
-    tmp_path: Path, resumption: Resumption
+    tmp_path: Path, launch: Launch
 ) -> None:
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     launcher = command_launcher(
         tmp_path, sys.executable, "-c", stubborn, timeout=0.3, term_grace=0.1
     )
 
-    end = await (await launcher.start(resumption)).ended()
+    end = await (await launcher.start(launch)).ended()
 
     assert end.error is not None
     assert end.error.startswith("ended at its cap of 0.3 s")
     await launcher.close()
 
 
-async def test_what_a_failed_command_said_can_be_found(
-    tmp_path: Path, resumption: Resumption
+# Starts a child that is deaf to requests, in a session of its own if told so, and then goes on.
+PARENT = """
+import os, pathlib, signal, subprocess, sys, time
+child = pathlib.Path(sys.argv[1])
+deaf = "import signal,sys,pathlib,time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+deaf += "pathlib.Path(sys.argv[1]).touch(); time.sleep(600)"
+ready = child.with_suffix(".ready")
+own = sys.argv[2] == "own session"
+started = subprocess.Popen([sys.executable, "-c", deaf, ready], start_new_session=own)
+while not ready.exists():
+    time.sleep(0.01)
+child.write_text(str(started.pid))
+if sys.argv[3] == "dies":
+    os.kill(os.getpid(), signal.SIGKILL)
+elif sys.argv[3] == "fails":
+    sys.exit(3)
+elif sys.argv[3] == "lives":
+    time.sleep(600)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("where", ["same session", "own session"])
+@pytest.mark.parametrize(
+    ("how", "error"), [("lives", "ended at its cap"), ("dies", "exit code -9"), ("fails", "exit")]
+)
+async def test_what_a_command_started_ends_with_it(
+    tmp_path: Path, launch: Launch, where: str, how: str, error: str
 ) -> None:
+    child = tmp_path / "child"
+    command = (sys.executable, "-c", PARENT, str(child), where, how)
+    timeout = 3 if how == "lives" else 60
+    launcher = command_launcher(tmp_path, *command, timeout=timeout, term_grace=0.2)
+
+    end = await (await launcher.start(launch)).ended()
+
+    assert str(end.error).startswith(error)
+    assert not is_alive(int(child.read_text()))
+    await launcher.close()
+
+
+async def test_what_an_agent_left_behind_ends_though_it_ended_well(
+    tmp_path: Path, launch: Launch
+) -> None:
+    child = tmp_path / "child"
+    script = f"import sys; sys.argv[1:] = [{str(child)!r}, 'own session', 'ends']\n{PARENT}"
+    launcher = process_launcher(tmp_path, script, term_grace=0.2)
+
+    end = await (await launcher.start(launch)).ended()
+
+    assert end.error is None
+    assert not is_alive(int(child.read_text()))
+    await launcher.close()
+
+
+async def test_a_command_that_ended_well_may_leave_something_in_the_background(
+    tmp_path: Path, launch: Launch
+) -> None:
+    child = tmp_path / "child"
+    command = (sys.executable, "-c", PARENT, str(child), "same session", "ends")
+    launcher = command_launcher(tmp_path, *command, term_grace=0.2)
+
+    end = await (await launcher.start(launch)).ended()
+
+    left = int(child.read_text())
+    assert end.error is None
+    assert is_alive(left)
+    os.kill(left, signal.SIGKILL)
+    await launcher.close()
+
+
+async def test_what_a_failed_command_said_can_be_found(tmp_path: Path, launch: Launch) -> None:
     launcher = command_launcher(
         tmp_path, sys.executable, "-c", "print('oh no'); raise SystemExit(1)"
     )
 
-    end = await (await launcher.start(resumption)).ended()
+    end = await (await launcher.start(launch)).ended()
 
     assert end.error is not None
     path = Path(end.error.removeprefix("exit code 1; its output is in "))
@@ -239,24 +491,20 @@ async def test_what_a_failed_command_said_can_be_found(
     await launcher.close()
 
 
-async def test_a_runner_is_not_started_beside_itself(
-    tmp_path: Path, resumption: Resumption
-) -> None:
+async def test_a_runner_is_not_started_beside_itself(tmp_path: Path, launch: Launch) -> None:
     bench = CommandBench(tmp_path)
-    runner = await bench.launcher.start(resumption)
+    runner = await bench.launcher.start(launch)
 
     with pytest.raises(DeliveryFailed):
-        await bench.restarted().start(resumption)
+        await bench.restarted().start(launch)
 
     bench.end(runner, 0)
     await runner.ended()
 
 
-async def test_no_environment_is_written_to_the_disk(
-    tmp_path: Path, resumption: Resumption
-) -> None:
+async def test_no_environment_is_written_to_the_disk(tmp_path: Path, launch: Launch) -> None:
     launcher = command_launcher(tmp_path, "true", env={"API_KEY": "sk-hidden"})
-    await (await launcher.start(resumption)).ended()
+    await (await launcher.start(launch)).ended()
 
     written = b"".join(p.read_bytes() for p in (tmp_path / "runners").rglob("*") if p.is_file())
 

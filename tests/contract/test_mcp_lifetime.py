@@ -221,3 +221,24 @@ def _is_free(lease: Path) -> bool:
 
 def _text(message: dict[str, Any]) -> str:
     return str(message["result"]["content"][0]["text"])
+
+
+async def test_an_answer_is_not_taken_for_a_client_that_cannot_read_it(host: HostStandIn) -> None:
+    reading, writing = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *SERVER,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=writing,
+        env=os.environ | server_environment(host.ipc_dir),
+    )
+    os.close(writing)
+    server = RawServer(process)
+    server.call(1, "ask_user", question="Deploy?")
+    request = await host.request()
+
+    os.close(reading)
+    host.answer(request, "yes")
+
+    assert await server.exit_code() == 0
+    assert host.receipt(request["request_id"]) is None

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.contract.agent_support import ERAS, HostStandIn, connect, log_of, text_of, until
+from tests.contract.agent_support import ERAS, HostStandIn, connect, log_of, text_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
@@ -54,6 +55,20 @@ async def test_an_answer_reaches_the_call_and_leaves_a_receipt(host: HostStandIn
     assert request["session_id"] == "session-1"
     assert request["wait_seconds"] == 1800
     assert request["questions"][0]["options"] == [{"label": "Yes"}, {"label": "No"}]
+
+
+async def test_whoever_started_the_client_learns_of_the_first_call(
+    host: HostStandIn, era: str
+) -> None:
+    called = host.ipc_dir / "called"
+    async with connect(host.ipc_dir, era, PYNCHY_CALLED=str(called)) as client:
+        await client.list_tools()
+        assert not called.exists()
+        call = asyncio.create_task(client.call_tool("ask_user", ONE))
+        request = await host.request()
+        assert called.exists()
+        host.answer(request, "yes")
+        await call
 
 
 async def test_the_lease_of_a_living_server_is_named_and_then_removed(

@@ -137,10 +137,12 @@ async def test_history_is_newest_first_and_filtered(store: Store) -> None:
     everything = await store.recent(HistoryQuery())
     some = await store.recent(HistoryQuery(limit=1, outcome=OutcomeKind.ANSWERED))
     none = await store.recent(HistoryQuery(group=GroupName("g2")))
+    oldest = await store.recent(HistoryQuery(limit=1, fits=lambda p: p.short_id == "s0"))
 
     assert [p.request_id for p in everything] == ["q2", "q1", "q0"]
     assert [p.request_id for p in some] == ["q2"]
     assert none == []
+    assert [p.request_id for p in oldest] == ["q0"]
 
 
 async def test_what_is_past_its_retention_is_forgotten(store: Store) -> None:

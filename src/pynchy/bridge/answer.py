@@ -6,15 +6,27 @@ answer at once one wins, and every other is told what won.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pynchy.bridge import replies
+from pynchy.bridge.cards import card_of
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, IllegalTransition, InvalidReply, NotAllowed, UnknownQuestion
-from pynchy.model import Answer, Draft, Ending, OutcomeKind, PendingQuestion, Reply
+from pynchy.errors import AlreadyOver, InvalidReply, NotAllowed, PartTaken, UnknownQuestion
+from pynchy.model import (
+    Answer,
+    CardState,
+    Draft,
+    Ending,
+    GroupName,
+    OutcomeKind,
+    PendingQuestion,
+    Reply,
+    RequestId,
+    ShownCard,
+)
 from pynchy.pending.base import History
 
 MAX_REASON = 2_000
@@ -34,27 +46,19 @@ class Answering:
     async def answer(self, reply: Reply) -> PendingQuestion:
         """See ReplyDesk."""
         pending = await self._open_question(reply)
-        given = _answers(pending, reply)
-        drafts = {draft.question: draft for draft in pending.drafts}
-        drafts |= {number: Draft(number, answer, reply.by) for number, answer in given.items()}
-        if len(drafts) < len(pending.questions):
-            pending = await self._note(pending, [drafts[number] for number in given])
-            # Others answer at the same time, so that ours may have been the last that was missing.
-            if len(pending.drafts) < len(pending.questions):
-                return pending
-            drafts = {draft.question: draft for draft in pending.drafts}
-        ending = replies.complete(drafts.values(), self._desk.now(), reply.channel)
-        return await self._desk.end(pending.key, ending)
+        given = [
+            Draft(number, answer, reply.by) for number, answer in _answers(pending, reply).items()
+        ]
 
-    async def _note(self, pending: PendingQuestion, drafts: list[Draft]) -> PendingQuestion:
-        """Keep the drafts. Raise AlreadyOver if the question has ended meanwhile."""
-        try:
-            return await self._desk.take(pending.key, *map(PartlyAnswered, drafts))
-        except (IllegalTransition, UnknownQuestion):
-            over = self._desk.index.get(pending.key) or await self._history.find(*pending.key)
-            if over is None or over.ending is None:
-                raise
-            raise AlreadyOver(over.ending) from None
+        def choose(now: PendingQuestion) -> Ending | list[PartlyAnswered]:
+            # Others may have answered their parts since we looked.
+            _check_free(now.drafts, given)
+            drafts = {draft.question: draft for draft in (*now.drafts, *given)}
+            if len(drafts) < len(now.questions):
+                return [PartlyAnswered(draft) for draft in given]
+            return replies.complete(drafts.values(), self._desk.now(), reply.channel)
+
+        return await self._decide(pending, choose)
 
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """See ReplyDesk."""
@@ -68,10 +72,37 @@ class Answering:
             channel=reply.channel,
             reason=reason or None,
         )
-        return await self._desk.end(pending.key, ending)
+        return await self._decide(pending, lambda _: ending)
 
-    async def find(self, target: str) -> PendingQuestion:
+    async def _decide(
+        self,
+        pending: PendingQuestion,
+        choose: Callable[[PendingQuestion], Ending | Sequence[PartlyAnswered]],
+    ) -> PendingQuestion:
+        """Decide at the desk. Raise AlreadyOver, too, if the question was closed meanwhile."""
+        try:
+            return await self._desk.decide(pending.key, choose)
+        except UnknownQuestion:
+            over = await self._history.find(*pending.key)
+            if over is None or over.ending is None:
+                raise
+            raise AlreadyOver(over.ending) from None
+
+    def open_cards(self, channel: str) -> list[ShownCard]:
+        """See ReplyDesk."""
+        public_url = self._settings.http.public_url
+        return [
+            ShownCard(c.chat, c.message_id, p.request_id, p.questions, card_of(p, public_url))
+            for p in self._desk.index
+            for c in p.cards
+            if p.ending is None and c.channel == channel
+            if c.state is CardState.SHOWN and c.message_id
+        ]
+
+    async def find(self, target: str, group: GroupName | None = None) -> PendingQuestion:
         """Return the question, open or over. Raise UnknownQuestion if there is none."""
+        if group is not None:
+            return await self._find_in(group, RequestId(target))
         try:
             return self._desk.index.resolve(target)
         except UnknownQuestion:
@@ -80,8 +111,15 @@ class Answering:
                 raise UnknownQuestion(f"no question has the id {target}") from None
             return found[0]
 
+    async def _find_in(self, group: GroupName, request_id: RequestId) -> PendingQuestion:
+        found = self._desk.index.get((group, request_id))
+        found = found or await self._history.find(group, request_id)
+        if found is None:
+            raise UnknownQuestion(f"no question has the id {request_id}")
+        return found
+
     async def _open_question(self, reply: Reply) -> PendingQuestion:
-        pending = await self.find(reply.target)
+        pending = await self.find(reply.target, reply.group)
         self._authorise(pending, reply)
         if pending.ending is not None:
             raise AlreadyOver(pending.ending)
@@ -97,6 +135,16 @@ class Answering:
         allowed = self._settings.group(pending.group).allowed_users.get(reply.channel, ())
         if not reply.user_id or reply.user_id not in allowed:
             raise NotAllowed("you are not on the list of people who may answer this")
+
+
+def _check_free(drafts: Iterable[Draft], given: Iterable[Draft]) -> None:
+    """Raise PartTaken if somebody else has answered one of the parts; one's own may be changed."""
+    known = {draft.question: draft for draft in drafts}
+    for draft in given:
+        taken = known.get(draft.question, draft)
+        if taken.by != draft.by:
+            number, answer = taken.question + 1, taken.answer.describe()
+            raise PartTaken(f"question {number} was answered by {taken.by} already: {answer}")
 
 
 def _answers(pending: PendingQuestion, reply: Reply) -> dict[int, Answer]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -32,6 +33,7 @@ from pynchy.model import (
     OutcomeKind,
     PendingQuestion,
     RequestId,
+    SessionId,
     Urgency,
 )
 from pynchy.pending.base import History
@@ -41,6 +43,12 @@ from pynchy.pending.short_ids import ShortIds
 log = logging.getLogger(__name__)
 
 PREFIX = "ask_user:"
+
+SignOfLife = Callable[[GroupName, SessionId], Awaitable[None]]
+
+
+async def _unheard(_group: GroupName, _session_id: SessionId) -> None:
+    return
 
 
 class Asking:
@@ -59,6 +67,7 @@ class Asking:
         self._mailboxes = mailboxes
         self._short_ids = short_ids
         self._settings = settings
+        self.on_sign_of_life: SignOfLife = _unheard
 
     async def handle(self, group: GroupName, envelope: wire.Envelope) -> Key | None:
         """Do what the request says. Return the key of a new question, which is to be shown."""
@@ -77,10 +86,10 @@ class Asking:
         """Answer a request that cannot be understood, and file it with the reason."""
         mailbox = self._mailboxes.of(group)
         request_id = RequestId(malformed.request_id) if malformed.request_id else None
+        keep = self._settings.retention.rejected_files
         if request_id and not await self._is_known((group, request_id)):
             response = wire.error_json(request_id, malformed.reason)
-            await asyncio.to_thread(mailbox.respond, request_id, response)
-        keep = self._settings.retention.rejected_files
+            await asyncio.to_thread(mailbox.respond_refused, request_id, response, keep)
         now = self._desk.now()
         # Before it goes: a crash may repeat the event but not hide it.
         self._desk.tell_group(EventKind.REJECTED, group, request_id, malformed.reason)
@@ -101,6 +110,7 @@ class Asking:
         pending = await asyncio.to_thread(self._pending, group, request)
         _check_defaults(pending)
         await self._desk.record(pending)
+        await self.on_sign_of_life(group, pending.session_id)
         return pending.key
 
     def _check_room(self, group: GroupName, request: wire.AskRequest) -> None:
@@ -149,8 +159,11 @@ class Asking:
                 await self._desk.take(key, CallEnded("cancelled"))
 
     async def _withdraw(self, key: Key) -> None:
-        if self._desk.index.get(key) is None:
+        pending = self._desk.index.get(key)
+        if pending is None:
             return
+        # Not so a cancel: a server writes one also when the agent that it served is gone.
+        await self.on_sign_of_life(pending.group, pending.session_id)
         ending = Ending(OutcomeKind.WITHDRAWN, self._desk.now(), by="the agent")
         try:
             await self._desk.end(key, ending)

@@ -22,7 +22,8 @@ from pynchy.pending.index import Key
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-SETTLE_ATTEMPTS = 20
+# About a week: a channel may be away for long, and its cards must not look open for ever.
+SETTLE_ATTEMPTS = 1_000
 _SETTLE_WAIT_SECONDS = 2.0
 _SETTLE_WAIT_MOST_SECONDS = 600.0
 
@@ -35,10 +36,12 @@ class Cards:
         desk: Desk,
         channels: Mapping[str, Channel],
         send_timeout: float,
+        public_url: str = "",
     ) -> None:
         self._desk = desk
         self._channels = channels
         self._send_timeout = send_timeout
+        self._public_url = public_url
 
     async def show(self, key: Key, *, repeated: bool = False) -> None:
         """Show every card that is not shown yet; with none left, end the question."""
@@ -70,7 +73,7 @@ class Cards:
             await self._desk.take(pending.key, Shown(card.channel, message_id))
 
     async def _send(self, pending: PendingQuestion, card: CardRef, *, repeated: bool) -> str:
-        shown = replace(card_of(pending), repeated=repeated)
+        shown = replace(card_of(pending, self._public_url), repeated=repeated)
         message_id = await self._call(
             card,
             lambda channel: channel.send_ask_user(
@@ -105,7 +108,7 @@ class Cards:
             if last:
                 return
             card = pending.card_of(card.channel) or card
-            wait = _SETTLE_WAIT_SECONDS * 2**card.attempts
+            wait = _SETTLE_WAIT_SECONDS * 2 ** min(card.attempts, 16)
             await asyncio.sleep(min(wait, _SETTLE_WAIT_MOST_SECONDS))
 
     async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
@@ -116,7 +119,7 @@ class Cards:
                 card.message_id or "",
                 pending.request_id,
                 pending.questions,
-                card=card_of(pending),
+                card=card_of(pending, self._public_url),
             ),
         )
 
@@ -125,13 +128,14 @@ class Cards:
         channel = self._channels.get(card.channel)
         if channel is None:
             raise ChannelUnavailable("not configured")
+        seconds = max(self._send_timeout, channel.least_send_timeout)
         try:
-            async with asyncio.timeout(self._send_timeout):
+            async with asyncio.timeout(seconds):
                 return await call(channel)
         except ChannelUnavailable:
             raise
         except TimeoutError as exc:
-            raise ChannelUnavailable(f"no reply within {self._send_timeout:g} s") from exc
+            raise ChannelUnavailable(f"no reply within {seconds:g} s") from exc
         except asyncio.CancelledError as exc:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
@@ -143,8 +147,12 @@ class Cards:
             raise ChannelUnavailable(f"{type(exc).__name__} in the channel") from exc
 
 
-def card_of(pending: PendingQuestion) -> Card:
-    """Return what a channel needs to know of the question as it stands."""
+def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
+    """Return what a channel needs to know of the question as it stands.
+
+    Where people reach the inbox, the card has the address of the question's own page.
+    """
+    link = f"{public_url}/q/{pending.group}/{pending.request_id}" if public_url else None
     return Card(
         short_id=pending.short_id,
         group=pending.group,
@@ -155,6 +163,8 @@ def card_of(pending: PendingQuestion) -> Card:
         task=pending.task,
         urgency=pending.urgency,
         defaults_at=pending.defaults_at,
+        link=link,
+        session_id=pending.session_id,
         ending=pending.ending,
         delivery=pending.delivery_note,
     )

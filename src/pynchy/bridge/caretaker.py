@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from pynchy.bridge import replies
 from pynchy.bridge.cards import Cards, to_settle
 from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.lifecycle import Routed, is_finished
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, UnknownQuestion
+from pynchy.errors import UnknownQuestion
 from pynchy.model import CardState, PendingQuestion, State
 from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key
@@ -65,21 +63,22 @@ class Caretaker:
         """Deliver an outcome, settle the cards, and close the question."""
         self._spawn("finish", key, self._finish)
 
-    async def recover(self, store: PendingStore) -> int:
-        """Take up every question that an earlier host left, wherever it had got to."""
+    async def load(self, store: PendingStore) -> list[Key]:
+        """Know every question that an earlier host left, and do nothing about it yet."""
         stored = await store.load()
         for item in stored:
             self._desk.restore(item.pending, item.ending)
-        for item in stored:
-            self._resume(self._desk.get(item.pending.key))
-        return len(stored)
+        return [item.pending.key for item in stored]
+
+    def resume(self, keys: Iterable[Key]) -> None:
+        """Go on with what was loaded, wherever it had got to."""
+        for key in keys:
+            self._resume(self._desk.get(key))
 
     def _resume(self, pending: PendingQuestion) -> None:
         if pending.ending is not None:
             self.ended(pending.key)
             return
-        if len(pending.drafts) == len(pending.questions):
-            self._spawn("end", pending.key, self._end_drafted)
         self._crew.expiry.watch(pending)
         wanted = set(self._settings.group(pending.group).channels)
         missing = wanted - {card.channel for card in pending.cards}
@@ -88,12 +87,6 @@ class Caretaker:
         if missing or unsent or pending.state is State.RECORDED:
             self._showing.add(pending.key)
             self._spawn("show", pending.key, self._show_again)
-
-    async def _end_drafted(self, key: Key) -> None:
-        """End a question whose last part was kept just before the host died."""
-        pending = self._desk.get(key)
-        with suppress(AlreadyOver):
-            await self._desk.end(key, replies.complete(pending.drafts, self._desk.now(), None))
 
     async def _show_again(self, key: Key) -> None:
         """Show what may not have been shown, and route to channels that were added since."""

@@ -8,7 +8,8 @@
                                  answer ─► it says that it has it, or ends well ─► delivered late
 
 The receipt is the arbiter: of waiter and host only one can create it, so the answer is delivered
-on one path. Delivering again after a crash is harmless.
+on one path. Delivering again after a crash is harmless. What a runner received and may have lost
+by dying is restated when its session is next resumed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,12 +34,14 @@ from pynchy.bridge.lifecycle import (
     Retried,
 )
 from pynchy.bridge.prompt import resume_prompt
-from pynchy.errors import DeliveryFailed, NotUndelivered
-from pynchy.ipc.leases import Leases
+from pynchy.bridge.restating import Restating
+from pynchy.bridge.roll import Roll
+from pynchy.bridge.turns import Turns
+from pynchy.errors import NotUndelivered
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, SessionId, State
 from pynchy.pending.index import Key
-from pynchy.sessions.base import Launcher, Resumption, Runner, RunnerEnd
+from pynchy.sessions.base import Launch, Launcher, Runner, RunnerEnd
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ LOOK_SECONDS = 1.0
 # There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
 UNDELIVERED_LOOK_SECONDS = 30.0
 _BACKOFF_MOST = timedelta(minutes=10)
+STOPPED = "a person has stopped the runner"
 NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
 
 
@@ -68,6 +71,14 @@ class Patience:
     keep_undelivered: timedelta
 
 
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Who knows of sessions, and of what they may have lost."""
+
+    roll: Roll
+    restating: Restating
+
+
 class Delivery:
     """Sees each ended question to its agent."""
 
@@ -75,18 +86,21 @@ class Delivery:
         self,
         desk: Desk,
         mailboxes: Mailboxes,
-        leases: Leases,
+        sessions: Sessions,
         late: Mapping[GroupName, LateSettings],
         patience: Patience,
     ) -> None:
         self._desk = desk
         self._mailboxes = mailboxes
-        self._leases = leases
+        self._roll = sessions.roll
+        self._restating = sessions.restating
         self._late = late
         self._grace = patience.receipt_grace
         self._keep_undelivered = patience.keep_undelivered
-        self._slots = asyncio.Semaphore(patience.max_resumes)
-        self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns = Turns(patience.max_resumes)
+        # What a person stopped before its runner was there to be stopped.
+        self._stopped: set[Key] = set()
+        self._under_way: set[Key] = set()
         # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
         self._starting: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
             WeakValueDictionary()
@@ -131,6 +145,27 @@ class Delivery:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
         return await self._desk.take(pending.key, Dismissed(by, self._desk.now()))
 
+    async def halt(self, group: GroupName, session_id: SessionId) -> bool:
+        """Let no runner be put on the session for the answers that are on their way to it now.
+
+        Return, once they are kept as undelivered, whether there were any.
+        """
+        halted = []
+        for pending in self._desk.index.in_session(group, session_id):
+            on_its_way = pending.ending and not pending.is_at_rest and group in self._late
+            if on_its_way and not await self._roll.liveness.is_lease_held(pending):
+                halted.append(pending.key)
+                self._stopped.add(pending.key)
+                if pending.key not in self._under_way:
+                    await self._give_up(pending.key, self._mailboxes.of(group), STOPPED)
+        for key in halted:
+            await self._at_rest(key)
+        return bool(halted)
+
+    async def _at_rest(self, key: Key) -> None:
+        while (pending := self._desk.index.get(key)) and not pending.is_at_rest:
+            await self._desk.changed(key, self._desk.version(key), LOOK_SECONDS)
+
     async def _advance(
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
     ) -> bool:
@@ -138,14 +173,14 @@ class Delivery:
         claim = pending.late.claim
         ours = bool(claim) and await asyncio.to_thread(mailbox.is_ours, pending.request_id, claim)
         if not ours and await asyncio.to_thread(mailbox.is_received, pending.request_id):
-            return await self._delivered(pending.key, DeliveryPath.LIVE)
+            return await self._received(pending, DeliveryPath.LIVE)
         if ours and await asyncio.to_thread(mailbox.is_resumed, pending.request_id):
-            return await self._delivered(pending.key, DeliveryPath.LATE)
+            return await self._received(pending, DeliveryPath.LATE)
         if pending.state is State.UNDELIVERED:
             if ours:  # a crash may have undone the release
                 await asyncio.to_thread(mailbox.release, pending.request_id, claim)
             return await self._dismiss_if_old(pending)
-        if not ours and await self._runner_lives(pending, mailbox, grace_ends):
+        if not ours and await self._runner_lives(pending, grace_ends):
             return await self._hold(pending)
         return await self._go_late(pending, mailbox)
 
@@ -157,26 +192,10 @@ class Delivery:
         await self.dismiss(pending, "pynchy, after answer_ttl")
         return True
 
-    async def _runner_lives(
-        self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
-    ) -> bool:
-        if await self._is_session_busy(pending, mailbox):
+    async def _runner_lives(self, pending: PendingQuestion, grace_ends: datetime) -> bool:
+        if await self._roll.liveness.is_session_busy(pending):
             return True
         return not pending.lease and self._desk.now() < grace_ends
-
-    async def _is_session_busy(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
-        """True while a process works on the session: the one that asked, or any other."""
-        late = self._late.get(pending.group)
-        if late and late.launcher.is_live(pending.group, pending.session_id):
-            return True
-        # One look at a time for each group: who has thousands of leases keeps only itself waiting.
-        async with self._looking[pending.group]:
-            return await asyncio.to_thread(self._holds_lease, pending, mailbox)
-
-    def _holds_lease(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
-        if pending.lease and self._leases.is_live(mailbox, pending.lease):
-            return True
-        return self._leases.is_session_live(mailbox, pending.session_id)
 
     async def _hold(self, pending: PendingQuestion) -> bool:
         waits = pending.call_waits and self._desk.now() < pending.wait_until
@@ -193,27 +212,41 @@ class Delivery:
         retry_at = pending.late.retry_at
         if retry_at and self._desk.now() < retry_at:
             return False
-        async with self._slots:
+        async with self._turns.turn(pending.group):
+            if pending.key in self._stopped or self._desk.get(pending.key).is_at_rest:
+                return False
+            return await self._go_late_now(pending, mailbox, late)
+
+    async def _go_late_now(
+        self, pending: PendingQuestion, mailbox: Mailbox, late: LateSettings
+    ) -> bool:
+        self._under_way.add(pending.key)
+        try:
             session = (pending.group, pending.session_id)
             async with self._starting.setdefault(session, asyncio.Lock()):
                 before = await self._started_before(pending, late)
-                if before is None and await self._is_session_busy(pending, mailbox):
+                if before is None and await self._roll.liveness.is_session_busy(pending):
                     return await self._step_back(pending, mailbox)
                 runner = before or await self._resume(pending, mailbox, late)
             if runner is None:
-                return await self._delivered(pending.key, DeliveryPath.LIVE)
+                return await self._received(pending, DeliveryPath.LIVE)
+            if pending.key in self._stopped and not isinstance(runner, RunnerEnd):
+                await runner.stop()
             await self._see_it_through(pending.key, mailbox, late, runner)
+        finally:
+            self._under_way.discard(pending.key)
         return True
 
     async def _started_before(self, pending: PendingQuestion, late: LateSettings) -> Runner | None:
         """Return the runner of an attempt that a host before this one has begun."""
         if pending.state is not State.RESUMING or pending.late.retry_at is not None:
             return None
-        return await late.launcher.find(self._resumption(pending))
+        return await late.launcher.find(self._launch(pending).stem)
 
     async def _step_back(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
         """Leave the answer to the process that lives: it can ask for it."""
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
+        self._stopped.discard(pending.key)
         await self._desk.take(pending.key, Held())
         return True
 
@@ -226,22 +259,27 @@ class Delivery:
         now = self._desk.now()
         if not await asyncio.to_thread(mailbox.claim, pending.request_id, claim, now):
             return None
-        initial = wire.initial_json(pending, resume_prompt(pending))
+        prompt = resume_prompt(pending, await self._restating.to_restate(pending))
+        initial = wire.initial_json(pending, prompt)
         await asyncio.to_thread(mailbox.write_initial, pending.request_id, initial)
-        try:
-            return await late.launcher.start(self._resumption(pending))
-        except DeliveryFailed as exc:
-            return RunnerEnd(str(exc))
+        return await self._roll.start(late.launcher, self._launch(pending))
 
-    def _resumption(self, pending: PendingQuestion) -> Resumption:
+    def _launch(self, pending: PendingQuestion) -> Launch:
         ipc_dir = self._mailboxes.of(pending.group).path
-        return Resumption(
+        session = self._roll.get(pending.group, pending.session_id)
+        return Launch(
             group=pending.group,
             session_id=pending.session_id,
-            request_id=pending.request_id,
+            name=pending.request_id,
             attempt=pending.late.attempts,
             initial=ipc_dir / "input" / pending.request_id / "initial.json",
             ipc_dir=ipc_dir,
+            request_id=pending.request_id,
+            agent=pending.agent,
+            task=pending.task,
+            chosen=session.chosen if session else "",
+            home=session.home if session else "",
+            cwd=session.cwd if session else "",
         )
 
     async def _see_it_through(
@@ -251,8 +289,12 @@ class Delivery:
         end = (
             runner if isinstance(runner, RunnerEnd) else await self._taken_in(key, mailbox, runner)
         )
-        if end is None or end.error is None:
+        if end is None:
+            await self._received(self._desk.get(key), DeliveryPath.LATE)
+        elif end.error is None:
             await self._delivered(key, DeliveryPath.LATE)
+        elif end.stopped or key in self._stopped:
+            await self._give_up(key, mailbox, STOPPED)
         else:
             await self._failed(key, mailbox, late, end.error)
 
@@ -278,11 +320,23 @@ class Delivery:
             wait = min(late.backoff * 2 ** (attempts - 1), _BACKOFF_MOST)
             await self._desk.take(key, ResumeFailed(reason, self._desk.now() + wait))
             return
-        # No runner has the answer now, so `check_answer` may take it.
-        await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
         times = f"{attempts} attempt" + ("s" if attempts > 1 else "")
-        await self._desk.take(key, GaveUp(f"{reason} ({times}); pynchy retry starts it again"))
+        await self._give_up(key, mailbox, f"{reason} ({times})")
+
+    async def _give_up(self, key: Key, mailbox: Mailbox, reason: str) -> None:
+        # No runner has the answer now, so `check_answer` may take it.
+        pending = self._desk.get(key)
+        await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
+        await self._desk.take(key, GaveUp(f"{reason}; pynchy retry starts it again"))
+        self._stopped.discard(key)
+
+    async def _received(self, pending: PendingQuestion, path: DeliveryPath) -> bool:
+        """The agent says that it has the answer; whether it lives to use it is to be seen."""
+        launch = self._launch(pending).stem if path is DeliveryPath.LATE else ""
+        await self._restating.handed_over(pending, launch)
+        return await self._delivered(pending.key, path)
 
     async def _delivered(self, key: Key, path: DeliveryPath) -> bool:
+        self._stopped.discard(key)
         await self._desk.take(key, Delivered(path, self._desk.now()))
         return True

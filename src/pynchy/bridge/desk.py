@@ -8,9 +8,10 @@ can repeat a line of the log but not hide a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from weakref import WeakValueDictionary
 
 from pynchy.audit import AuditLog
 from pynchy.bridge.lifecycle import (
@@ -29,12 +30,17 @@ from pynchy.bridge.lifecycle import (
     Step,
     advance,
     event_kind,
+    is_finished,
 )
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import AskedQuestion, Event, EventKind
 from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key, PendingIndex
+
+# The last such step is not written by itself: `close` comes next and writes it, and after a crash
+# before that the receipt and the card are there to be found again.
+_FOUND_AGAIN = (Delivered, CardSettled)
 
 
 class Desk:
@@ -49,12 +55,14 @@ class Desk:
     ) -> None:
         self._store = store
         self._audit = audit
-        self._locks: dict[Key, asyncio.Lock] = {}
+        # Weak: a lock is needed for a moment, also by who comes for a question that is closed.
+        self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._versions: dict[Key, int] = {}
         self._waiters: dict[Key, set[asyncio.Future[None]]] = {}
         self.index = index
         self.now = now
         self.on_ended: Callable[[Key], None] = lambda _: None
+        self.on_changed: Callable[[PendingQuestion], None] = lambda _: None
 
     def get(self, key: Key) -> PendingQuestion:
         """Return the question. Raise UnknownQuestion if it is closed or was never asked."""
@@ -67,7 +75,7 @@ class Desk:
         """Take up a new question. Raise DuplicateRequest if its id is known."""
         async with self._lock(pending.key):
             await self._store.record(pending)
-            self.index.put(pending)
+            self._put(pending)
             self.tell(asked_event(pending, self.now()))
 
     def restore(self, pending: PendingQuestion, ending: Ending | None) -> None:
@@ -83,37 +91,53 @@ class Desk:
     async def take(self, key: Key, *steps: Step) -> PendingQuestion:
         """Make the steps, durably and as one. Raise IllegalTransition if one does not fit."""
         async with self._lock(key):
-            before = pending = self.get(key)
-            for step in steps:
-                pending = advance(pending, step)
-            if pending == before:
-                return pending
-            lines = [self._audit.append(event) for s in steps if (event := self._event(pending, s))]
-            await self._store.update(pending)
-            self.index.put(pending)
-            for line in lines:
-                self._audit.publish(line)
-            self.wake(key)
-            return pending
+            return await self._take(self.get(key), steps)
 
     async def end(self, key: Key, ending: Ending) -> PendingQuestion:
         """End the question. Raise AlreadyOver, with what won, if something else came first."""
+        return await self.decide(key, lambda _: ending)
+
+    async def decide(
+        self, key: Key, choose: Callable[[PendingQuestion], Ending | Sequence[Step]]
+    ) -> PendingQuestion:
+        """Let `choose` end the question, or make steps, by what it is when nobody can change it.
+
+        Raise AlreadyOver, with what won, if something else came first.
+        """
         async with self._lock(key):
             pending = self.get(key)
             if pending.ending is not None:
                 raise AlreadyOver(pending.ending)
-            winner = await self._store.end(pending, ending)
+            chosen = choose(pending)
+            if not isinstance(chosen, Ending):
+                return await self._take(pending, chosen)
+            winner = await self._store.end(pending, chosen)
             # The outcome file is the commit; the record itself follows with the next step.
             pending = advance(pending, Ended(winner))
-            self.index.put(pending)
+            self._put(pending)
             if (event := self._event(pending, Ended(winner))) is not None:
                 self.tell(event)
             self.wake(key)
         self.on_ended(key)
         # Let that start before the caller goes on: an agent waits for the answer.
         await asyncio.sleep(0)
-        if winner != ending:
+        if winner != chosen:
             raise AlreadyOver(winner)
+        return pending
+
+    async def _take(self, before: PendingQuestion, steps: Sequence[Step]) -> PendingQuestion:
+        pending = before
+        for step in steps:
+            pending = advance(pending, step)
+        if pending == before:
+            return pending
+        lines = [self._audit.append(event) for s in steps if (event := self._event(pending, s))]
+        if not (is_finished(pending) and all(isinstance(step, _FOUND_AGAIN) for step in steps)):
+            await self._store.update(pending)
+        self._put(pending)
+        for line in lines:
+            self._audit.publish(line)
+        self.wake(pending.key)
         return pending
 
     async def close(self, key: Key) -> None:
@@ -124,10 +148,10 @@ class Desk:
             line = self._audit.append(event) if event is not None else None
             await self._store.close(pending)
             self.index.remove(key)
+            self.on_changed(pending)
             if line is not None:
                 self._audit.publish(line)
         self.wake(key)
-        self._locks.pop(key, None)
         self._versions.pop(key, None)
 
     def tell(self, event: Event) -> None:
@@ -170,6 +194,10 @@ class Desk:
         finally:
             self._waiters.get(key, set()).discard(waiter)
 
+    def _put(self, pending: PendingQuestion) -> None:
+        self.index.put(pending)
+        self.on_changed(pending)
+
     def _lock(self, key: Key) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
 
@@ -190,6 +218,7 @@ class Desk:
             pending.short_id,
             agent=pending.agent,
             elapsed_seconds=_elapsed(pending, self.now()),
+            session_id=pending.session_id or None,
         )
 
 
@@ -204,6 +233,7 @@ def asked_event(pending: PendingQuestion, now: datetime) -> Event:
         agent=pending.agent,
         asked=tuple(AskedQuestion(q.text, q.labels) for q in pending.questions),
         elapsed_seconds=_elapsed(pending, now),
+        session_id=pending.session_id or None,
     )
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
+from pynchy.bridge.roll import Roll
 from pynchy.config import Settings
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
-from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import History
@@ -48,13 +49,13 @@ class Expiry:
         desk: Desk,
         history: History,
         mailboxes: Mailboxes,
-        leases: Leases,
+        roll: Roll,
         settings: Settings,
     ) -> None:
         self._desk = desk
         self._history = history
         self._mailboxes = mailboxes
-        self._leases = leases
+        self._roll = roll
         self._settings = settings
         self._due: list[tuple[datetime, Key]] = []
         self._tidied: datetime | None = None
@@ -77,17 +78,13 @@ class Expiry:
         """End every question that is due."""
         while self._due and self._due[0][0] <= self._desk.now():
             due_at, key = heapq.heappop(self._due)
-            pending = self._desk.index.get(key)
-            if pending is None or pending.ending is not None:
-                continue
-            if pending.due_at > due_at:  # somebody has begun to answer: no default any more
-                self.watch(pending)
-                continue
             try:
-                await self._end(pending, self._ending(pending))
+                pending = await self._end(key, self._if_due)
             except Exception:
                 heapq.heappush(self._due, (due_at, key))
                 raise
+            if pending is not None and pending.ending is None:
+                self.watch(pending)
 
     async def sweep(self, *, dry_run: bool) -> list[Finding]:
         """Return what is stale and why; end what can be ended unless it is a dry run."""
@@ -95,7 +92,7 @@ class Expiry:
         if not dry_run:
             for finding in findings:
                 if finding.ending is not None:
-                    await self._end(finding.pending, finding.ending)
+                    await self._end(finding.pending.key, self._if_stale)
             await self.tidy()
         return findings
 
@@ -116,6 +113,7 @@ class Expiry:
         now = self._desk.now()
         self._tidied = now
         removed = await self._history.prune(now - retention.history, retention.history_size)
+        await self._roll.tidy(now - retention.history)
         open_ids = {pending.key for pending in self._desk.index}
         for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
             mailbox = self._mailboxes.of(group)
@@ -123,7 +121,8 @@ class Expiry:
             responses, rejected = now - retention.responses, now - retention.rejected
             try:
                 await asyncio.to_thread(mailbox.tidy, kept, responses, rejected)
-                await asyncio.to_thread(self._leases.tidy, mailbox)
+                spare = self._roll.spared(group)
+                await asyncio.to_thread(self._roll.liveness.tidy, group, spare)
             except FileNotFoundError:
                 log.debug("a group's folders are not there", extra={"group": group})
             except OSError as exc:
@@ -135,11 +134,22 @@ class Expiry:
         if self._tidied is None or self._desk.now() - self._tidied > _TIDY_EVERY:
             await self.tidy()
 
-    async def _end(self, pending: PendingQuestion, ending: Ending) -> None:
+    async def _end(
+        self, key: Key, choose: Callable[[PendingQuestion], Ending | tuple[()]]
+    ) -> PendingQuestion | None:
         try:
-            await self._desk.end(pending.key, ending)
+            return await self._desk.decide(key, choose)
         except (AlreadyOver, UnknownQuestion):
-            log.debug("answered just before its deadline", extra={"id": pending.request_id})
+            log.debug("answered just before its deadline", extra={"id": key[1]})
+            return None
+
+    def _if_due(self, pending: PendingQuestion) -> Ending | tuple[()]:
+        # Whoever begins to answer moves the deadline: there is no default any more.
+        return self._ending(pending) if pending.due_at <= self._desk.now() else ()
+
+    def _if_stale(self, pending: PendingQuestion) -> Ending | tuple[()]:
+        finding = self._finding(pending)
+        return finding.ending if finding and finding.ending else ()
 
     def _ending(self, pending: PendingQuestion) -> Ending:
         now = self._desk.now()
@@ -167,7 +177,8 @@ class Expiry:
             ending = Ending(OutcomeKind.UNDELIVERABLE, self._desk.now(), reason=why)
             return Finding(pending, why, ending, is_orphan=True)
         no_launcher = self._settings.group(pending.group).launcher is None
-        if no_launcher and pending.lease and not self._leases.is_live(mailbox, pending.lease):
+        lives = self._roll.liveness.is_lease_live
+        if no_launcher and pending.lease and not lives(pending.group, pending.lease):
             why = "the agent that asked is gone and its group has no launcher to resume it"
             return Finding(pending, why, None, is_orphan=True)
         return None

@@ -5,33 +5,43 @@ It restates everything, since some agents drop the open question from their hist
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pynchy.model import Answer, Ending, OutcomeKind, PendingQuestion, Question
-from pynchy.wire import timestamp
+from pynchy.wire import ending_of, timestamp
+
+_OPENING = (
+    "Before this session stopped, you asked a person{about} with ask_user at {when} "
+    "(request {request_id}). Here is the outcome."
+)
+_RESTATED = (
+    "This session stopped soon after it had received an answer, which you may have seen or not. "
+    "You had asked a person{about} with ask_user at {when} (request {request_id}). "
+    "Here is that outcome again; if you have acted on it already, do not act on it twice."
+)
 
 
-def resume_prompt(pending: PendingQuestion) -> str:
-    """Return the prompt for a question that has ended."""
-    if pending.ending is None:
-        raise ValueError(f"{pending.request_id} has not ended")
-    ending = pending.ending
+def resume_prompt(pending: PendingQuestion, lost: Sequence[PendingQuestion] = ()) -> str:
+    """Return the prompt for a question that has ended, after what the session may have lost."""
+    restated = [_outcome(earlier, _RESTATED) for earlier in lost]
+    outcome = _outcome(pending, _OPENING)
+    return "\n\n".join([*restated, outcome, _closing(ending_of(pending))])
+
+
+def _outcome(pending: PendingQuestion, opening: str) -> str:
+    """Return what was asked and how it ended."""
+    ending = ending_of(pending)
     answers = ending.answers or (Answer(),) * len(pending.questions)
     numbered = len(pending.questions) > 1
-    parts = [_opening(pending)]
+    about = f" about “{pending.title}”" if pending.title else ""
+    when = timestamp(pending.timestamp)
+    parts = [opening.format(about=about, when=when, request_id=pending.request_id)]
     for number, (question, answer) in enumerate(
         zip(pending.questions, answers, strict=False), start=1
     ):
         parts.append(_question(question, number if numbered else None))
         parts.append(_answer(answer, ending))
-    return "\n\n".join([*parts, _closing(ending)])
-
-
-def _opening(pending: PendingQuestion) -> str:
-    about = f" about “{pending.title}”" if pending.title else ""
-    when = timestamp(pending.timestamp)
-    return (
-        f"Before this session stopped, you asked a person{about} with ask_user at {when} "
-        f"(request {pending.request_id}). Here is the outcome."
-    )
+    return "\n\n".join(parts)
 
 
 def _question(question: Question, number: int | None) -> str:

@@ -10,7 +10,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from pynchy import wire
@@ -45,35 +45,66 @@ class Leases:
 
     def is_session_live(self, mailbox: Mailbox, session_id: SessionId) -> bool:
         """True while any process of the group renews a lease for that session."""
-        if not session_id:
-            return False
-        names = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
-        self._forget_missing(mailbox.group, names)
-        return any(
-            self.is_live(mailbox, name.removesuffix(".lease"))
-            for name in names
-            if self._session_of(mailbox, name) == session_id
+        return bool(session_id) and any(
+            self.is_live(mailbox, lease) for lease in self._named(mailbox, session_id)
         )
 
-    def _forget_missing(self, group: GroupName, names: list[str]) -> None:
+    def live(self, mailbox: Mailbox) -> list[tuple[str, SessionId]]:
+        """Return every lease that somebody renews, with the session that it is for."""
+        leases = self._all(mailbox)
+        self._forget_missing(mailbox.group, leases)
+        return [
+            (lease, SessionId(self._session_of(mailbox, lease)))
+            for lease in leases
+            if self.is_live(mailbox, lease)
+        ]
+
+    def of_session(self, mailbox: Mailbox, session_id: SessionId) -> tuple[str, ...]:
+        """Return the leases that processes of the group renew for that session."""
+        named = self._named(mailbox, session_id) if session_id else ()
+        return tuple(lease for lease in named if self.is_live(mailbox, lease))
+
+    def live_sessions(self, mailbox: Mailbox) -> frozenset[SessionId]:
+        """Return every session for which a process of the group renews a lease."""
+        return frozenset(session for _, session in self.live(mailbox) if session)
+
+    def is_released(self, mailbox: Mailbox, lease: str) -> bool:
+        """True if its owner has removed the lease, as who ends in order does.
+
+        What a killed process leaves stays until `tidy`.
+        """
+        return not mailbox.tasks.has(f"{lease}.lease")
+
+    def _named(self, mailbox: Mailbox, session_id: SessionId) -> Iterator[str]:
+        leases = self._all(mailbox)
+        self._forget_missing(mailbox.group, leases)
+        return (lease for lease in leases if self._session_of(mailbox, lease) == session_id)
+
+    def _all(self, mailbox: Mailbox) -> list[str]:
+        names = mailbox.tasks.names()
+        return [name.removesuffix(".lease") for name in names if name.endswith(".lease")]
+
+    def _forget_missing(self, group: GroupName, leases: list[str]) -> None:
         """Keep nothing of leases that were renamed or removed by whoever made them."""
-        present = {name.removesuffix(".lease") for name in names}
+        present = set(leases)
         for key in list(self._seen):
             if key[0] == group and key[1] not in present:
                 self._seen.pop(key, None)
 
-    def _session_of(self, mailbox: Mailbox, name: str) -> str:
+    def _session_of(self, mailbox: Mailbox, lease: str) -> str:
         try:
-            return wire.read_lease(mailbox.tasks.read(name, _LEASE_CAP)).session_id
+            return wire.read_lease(mailbox.tasks.read(f"{lease}.lease", _LEASE_CAP)).session_id
         except (OSError, UnsafeFile):
             return ""
 
-    def tidy(self, mailbox: Mailbox) -> None:
-        """Remove the files of leases that nobody renews, and forget those that are gone."""
-        files = [name for name in mailbox.tasks.names() if name.endswith(".lease")]
-        leases = {name.removesuffix(".lease") for name in files}
+    def tidy(self, mailbox: Mailbox, spare: Collection[str] = ()) -> None:
+        """Remove the files of leases that nobody renews, and forget those that are gone.
+
+        Leases to spare are kept: they tell how their owners ended.
+        """
+        leases = set(self._all(mailbox))
         live = {lease for lease in leases if self.is_live(mailbox, lease)}
-        for lease in leases - live:
+        for lease in leases - live - set(spare):
             mailbox.tasks.remove(f"{lease}.lease")
         # A copy: other threads look at leases meanwhile. Who is forgotten too early is seen anew.
         for group, lease in list(self._seen):

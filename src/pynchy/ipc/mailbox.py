@@ -7,6 +7,7 @@ outside of that folder, and a response is written once.
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -32,11 +33,19 @@ class Mailbox:
         self._rejected = Folder(ipc, group, "rejected")
         self._ipc = ipc
         self._agent_uid = agent_uid
+        self._refused: deque[RequestId] = deque()
 
-    def prepare(self, settings: bytes) -> None:
-        """Create what is missing and tell agents what they need to know of the host."""
+    def make(self) -> None:
+        """Create what is missing."""
         for folder in (self.tasks, self._responses, self._input, self._rejected):
             folder.make()
+
+    def prepare(self, settings: bytes) -> None:
+        """Create what is missing and tell agents what they need to know of the host.
+
+        For whoever takes up the group, and nobody beside: it clears what is being written.
+        """
+        self.make()
         for folder in (self._responses, self._input, self._rejected):
             folder.clear_temporary()
         self._input.replace(SETTINGS_NAME, settings)
@@ -86,6 +95,13 @@ class Mailbox:
             self._responses.make()
             self._responses.create(name, response)
 
+    def respond_refused(self, request_id: RequestId, response: bytes, keep: int) -> None:
+        """Tell the agent why its request was refused; keep the newest `keep` of such responses."""
+        self.respond(request_id, response)
+        self._refused.append(request_id)
+        while len(self._refused) > keep:
+            self._responses.remove(f"{self._refused.popleft()}.json")
+
     def has_response(self, request_id: RequestId) -> bool:
         """True if the agent can read how its question ended."""
         return self._responses.has(f"{request_id}.json")
@@ -122,12 +138,17 @@ class Mailbox:
             self.tasks.remove(f"{request_id}.resumed")
             self.tasks.remove(f"{request_id}.received")
 
-    def write_initial(self, request_id: RequestId, initial: bytes) -> Path:
-        """Write what a resumed session begins with, and return where it is."""
-        folder = Folder(self._ipc, self.group, "input", request_id, owner=self._agent_uid)
+    def write_initial(self, name: str, initial: bytes) -> Path:
+        """Write what a session begins with, or is resumed with, and return where it is."""
+        folder = Folder(self._ipc, self.group, "input", name, owner=self._agent_uid)
         folder.make()
         folder.replace("initial.json", initial)
         return folder.path / "initial.json"
+
+    def forget_initial(self, name: str) -> None:
+        """Remove what a session began with."""
+        if self._input.exists():
+            self._input.remove(name)
 
     def forget(self, request_id: RequestId) -> None:
         """Remove every trace of a question that is past its retention.

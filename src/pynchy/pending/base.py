@@ -6,6 +6,7 @@ of all endings that are tried for a question, the first one wins, also across pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -23,11 +24,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuery:
-    """Which closed questions to return, newest first."""
+    """Which closed questions to return, newest first; `fits` is asked of every one."""
 
     limit: int = 50
     group: GroupName | None = None
     outcome: OutcomeKind | None = None
+    fits: Callable[[PendingQuestion], bool] = lambda _: True
 
 
 class PendingStore(Protocol):
@@ -62,4 +64,4 @@ class History(Protocol):
         """Return closed questions, newest first."""
 
     async def prune(self, before: datetime, max_bytes: int) -> int:
-        """Forget what was closed before that moment, and the oldest past the size."""
+        """Forget what was closed before that moment, and a group's oldest past the size."""

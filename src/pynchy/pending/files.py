@@ -15,6 +15,7 @@ import gc
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -223,7 +224,8 @@ class FileStore:
         for pending in self._newest_first(query.group):
             if len(found) == query.limit:
                 break
-            if query.outcome in {None, pending.ending and pending.ending.outcome}:
+            ended_so = query.outcome in {None, pending.ending and pending.ending.outcome}
+            if ended_so and query.fits(pending):
                 found.append(pending)
         return found
 
@@ -245,10 +247,11 @@ class FileStore:
 
     def _prune(self, before: datetime, max_bytes: int) -> int:
         limit_ns = int(before.astimezone(UTC).timestamp() * 1e9)
-        total = removed = 0
+        removed = 0
+        total: Counter[GroupName] = Counter()
         for when, size, name, group in sorted(self._closed(None), reverse=True):
-            total += size
-            if when < limit_ns or total > max_bytes:
+            total[group] += size
+            if when < limit_ns or total[group] > max_bytes:
                 # History last: what a crash leaves is found and pruned again.
                 self._folder(group, "outcomes").remove(name)
                 self._folder(group, "history").remove(name)

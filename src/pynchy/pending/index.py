@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from pynchy.errors import AmbiguousQuestion, UnknownQuestion
-from pynchy.model import GroupName, PendingQuestion, RequestId, ShortId
+from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId, ShortId
 
 Key = tuple[GroupName, RequestId]
 Chat = tuple[str, str]
+SessionKey = tuple[GroupName, SessionId]
 T = TypeVar("T")
 
 
@@ -27,6 +28,7 @@ class PendingIndex:
         self._by_short_id: dict[ShortId, PendingQuestion] = {}
         self._by_chat: dict[Chat, dict[Key, PendingQuestion]] = {}
         self._by_group: dict[GroupName, dict[Key, PendingQuestion]] = {}
+        self._by_session: dict[SessionKey, dict[Key, PendingQuestion]] = {}
         self._bytes: Counter[GroupName] = Counter()
 
     def __len__(self) -> int:
@@ -48,6 +50,8 @@ class PendingIndex:
         self._by_short_id[pending.short_id] = pending
         self._by_id.setdefault(pending.request_id, {})[key] = pending
         self._by_group.setdefault(pending.group, {})[key] = pending
+        if pending.session_id:
+            self._by_session.setdefault(_session(pending), {})[key] = pending
         for chat in _chats(pending):
             self._by_chat.setdefault(chat, {})[key] = pending
 
@@ -60,6 +64,7 @@ class PendingIndex:
         del self._by_short_id[pending.short_id]
         _discard(self._by_id, pending.request_id, key)
         _discard(self._by_group, pending.group, key)
+        _discard(self._by_session, _session(pending), key)
         for chat in _chats(pending):
             _discard(self._by_chat, chat, key)
 
@@ -95,6 +100,10 @@ class PendingIndex:
         """Return the group's questions, oldest first."""
         return list(self._by_group.get(group, {}).values())
 
+    def in_session(self, group: GroupName, session_id: SessionId) -> list[PendingQuestion]:
+        """Return the questions of the session that are not closed, oldest first."""
+        return list(self._by_session.get((group, session_id), {}).values())
+
     def count_in_group(self, group: GroupName) -> int:
         """Return how many questions of the group are not closed."""
         return len(self._by_group.get(group, {}))
@@ -102,6 +111,10 @@ class PendingIndex:
     def bytes_in_group(self, group: GroupName) -> int:
         """Return how large the requests are that these questions came in."""
         return self._bytes[group]
+
+
+def _session(pending: PendingQuestion) -> SessionKey:
+    return (pending.group, pending.session_id)
 
 
 def _chats(pending: PendingQuestion) -> set[Chat]:

@@ -1,38 +1,59 @@
-"""What a launcher promises: to resume a session, and never to have two runners on one."""
+"""What a launcher promises: a runner on a session, and never two; and what a store of sessions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.model import GroupName, RequestId, Session, SessionId
 
 
 @dataclass(frozen=True, slots=True)
-class Resumption:
-    """One attempt to bring a session back with an answer."""
+class Launch:
+    """One attempt to put a runner on a session: with an answer, or with a first prompt.
+
+    `name` is the answered question's id, or that of the session for a first prompt. `home` and
+    `cwd` are those that the session began with, where they are known: agents find their sessions
+    by them. `chosen` is the agent program that the session began with, if pynchy has started it.
+    """
 
     group: GroupName
     session_id: SessionId
-    request_id: RequestId
+    name: str
     attempt: int
     initial: Path
     ipc_dir: Path
+    request_id: RequestId | None = None
+    agent: str = ""
+    task: str = ""
+    chosen: str = ""
+    home: str = ""
+    cwd: str = ""
+
+    @property
+    def stem(self) -> str:
+        """What tells this attempt from all others of the group."""
+        return f"{self.name}.{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerEnd:
-    """How a runner ended. `error` is None if it ended well."""
+    """How a runner ended. `error` is None if it ended well; `stopped` if a person ended it."""
 
     error: str | None = None
+    stopped: bool = False
 
 
 class Runner(Protocol):
-    """A living process that works on a session."""
+    """A process that works on a session, or has."""
 
     async def ended(self) -> RunnerEnd:
         """Return when the runner has ended. May be awaited by several."""
+
+    async def stop(self) -> None:
+        """Have the runner asked to end, and killed after its grace; `ended` tells when."""
 
 
 class Launcher(Protocol):
@@ -41,14 +62,27 @@ class Launcher(Protocol):
     async def adopt(self) -> None:
         """Find the runners that an earlier host has started and that still live."""
 
-    async def start(self, resumption: Resumption) -> Runner:
-        """Start a runner. Raise DeliveryFailed if that cannot be done."""
+    async def start(self, launch: Launch) -> Runner:
+        """Start a runner. Raise DeliveryFailed if that cannot be done, or one is there."""
 
-    async def find(self, resumption: Resumption) -> Runner | None:
+    async def find(self, stem: str) -> Runner | None:
         """Return the runner of an earlier attempt, alive or ended, if there was one."""
 
-    def is_live(self, group: GroupName, session_id: SessionId) -> bool:
-        """True while a runner that this launcher started works on the session."""
+    def runner_on(self, group: GroupName, session_id: SessionId) -> Runner | None:
+        """Return the living runner that this launcher has put on the session, if any."""
 
     async def close(self) -> None:
         """Stop looking after runners; they go on."""
+
+
+class SessionStore(Protocol):
+    """Keeps what is known of sessions. A method returns when what it did would survive a crash."""
+
+    async def load(self) -> list[Session]:
+        """Return every session that is kept."""
+
+    async def keep(self, session: Session) -> None:
+        """Keep the session as it is now."""
+
+    async def forget(self, sessions: Iterable[tuple[GroupName, SessionId]]) -> None:
+        """Forget these sessions, where they are known."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from pynchy.model import PendingQuestion, RequestId
+from pynchy.model import PendingQuestion, RequestId, SessionId
 from pynchy.wire.shapes import VERSION, answers_out, dump, ending_of, question_out, timestamp
 
 
@@ -52,6 +52,11 @@ def initial_json(pending: PendingQuestion, prompt: str) -> bytes:
             "prompt": prompt,
         }
     )
+
+
+def first_json(session_id: SessionId, prompt: str) -> bytes:
+    """Return what a new session begins with; nothing was asked, so it has no request id."""
+    return dump({"v": VERSION, "session_id": session_id, "prompt": prompt})
 
 
 def host_json(wait_seconds: float) -> bytes:

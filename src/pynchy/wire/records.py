@@ -8,12 +8,13 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from pynchy.events import Event
-from pynchy.model import Ending, PendingQuestion
+from pynchy.model import Ending, PendingQuestion, Session
 from pynchy.wire.shapes import VERSION, answers_out, dump, question_out, timestamp
 
 _PENDING = TypeAdapter(PendingQuestion)
 _ENDING = TypeAdapter(Ending)
 _EVENT = TypeAdapter(Event)
+_SESSION = TypeAdapter(Session)
 
 
 def pending_json(pending: PendingQuestion) -> bytes:
@@ -71,6 +72,35 @@ def ending_view(ending: Ending) -> dict[str, Any]:
     }
 
 
+def session_json(session: Session) -> bytes:
+    """Return the record of a session."""
+    return dump({"v": VERSION, **_SESSION.dump_python(session, mode="json")})
+
+
+def read_session(data: bytes) -> Session:
+    """Return the recorded session. Raise ValueError if the record is damaged."""
+    value = from_json(data)
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise ValueError("not a record of this version")
+    return _SESSION.validate_python(value, strict=False)
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    """Return the session as listings and the HTTP interface show it."""
+    return {
+        "group": session.group,
+        "agent": session.agent,
+        "session_id": session.session_id,
+        "state": session.state,
+        "since": timestamp(session.since),
+        "started_at": timestamp(session.started_at),
+        "task": session.task,
+        "detail": session.detail,
+        "failed": session.failed,
+        "launched": bool(session.launches),
+    }
+
+
 def event_json(sequence: int, event: Event) -> bytes:
     """Return the event as one line of the audit log and of the live stream."""
     raw = _EVENT.dump_python(event, mode="json")
@@ -96,6 +126,13 @@ def read_sequence(line: bytes) -> int | None:
 def read_event_kind(line: bytes) -> str:
     """Return the type of a whole line of the audit log."""
     return str(from_json(line).get("type", ""))
+
+
+def read_event_key(line: bytes) -> tuple[str, str] | None:
+    """Return the group and the request id that a whole line of the audit log is about, if any."""
+    value = from_json(line)
+    group, request_id = value.get("group"), value.get("id")
+    return (str(group), str(request_id)) if group and request_id else None
 
 
 def _pending_dict(pending: PendingQuestion) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -28,17 +29,22 @@ from pynchy.wire.shapes import VERSION
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_DEPTH = 16
 _BRIEF = 40
+_MOST_DETAIL = 500
+_LONGEST_SESSION_ID = 500
+SESSION_EVENT = "session:event"
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
 _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 ShortText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
 # It becomes an argument of the launcher's command: never an option, never a control character.
-SessionIdText = Annotated[
-    str, StringConstraints(max_length=500, pattern=r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$")
-]
+_SESSION_ID = r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$"
+SessionIdText = Annotated[str, StringConstraints(max_length=500, pattern=_SESSION_ID)]
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Id = Annotated[str, StringConstraints(pattern=rf"^{ID_PATTERN}$", max_length=64)]
+
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class _Incoming(BaseModel):
@@ -150,6 +156,31 @@ _REQUESTS: dict[str, type[Request]] = {
 }
 
 
+class SessionWord(StrEnum):
+    """What a runner can say of its session."""
+
+    STARTED = "started"
+    WAITING = "waiting"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+def _cut(value: object) -> object:
+    return value[:_MOST_DETAIL] if isinstance(value, str) else value
+
+
+class SessionEvent(_Incoming):
+    """`session:event`: a runner says what its session is doing. A long detail is cut."""
+
+    v: Literal[1]
+    type: Literal["session:event"]
+    request_id: Id
+    session_id: Annotated[SessionIdText, Field(min_length=1)]
+    event: Annotated[SessionWord, Field(strict=False)]
+    agent: ShortText | None = None
+    detail: Annotated[str | None, BeforeValidator(_cut)] = None
+
+
 class Envelope(_Incoming):
     """The part of a request that says who should handle it."""
 
@@ -191,18 +222,42 @@ def usable_group(value: str) -> bool:
     return _USABLE_GROUP.match(value) is not None
 
 
+def usable_session_id(value: str) -> bool:
+    """True if the value can be the id of a session."""
+    return 0 < len(value) <= _LONGEST_SESSION_ID and re.fullmatch(_SESSION_ID, value) is not None
+
+
 def read_request(envelope: Envelope) -> Request:
     """Return the checked request. Raise MalformedRequest with a reason that the agent can use."""
+    _check_version(envelope)
+    model = _REQUESTS.get(envelope.type)
+    if model is None:
+        raise _unknown_type(envelope, _REQUESTS)
+    return _checked(envelope, model)
+
+
+def read_session_event(envelope: Envelope) -> SessionEvent:
+    """Return what a runner says of its session. Raise MalformedRequest, likewise."""
+    _check_version(envelope)
+    if envelope.type != SESSION_EVENT:
+        raise _unknown_type(envelope, (SESSION_EVENT,))
+    return _checked(envelope, SessionEvent)
+
+
+def _check_version(envelope: Envelope) -> None:
     version = envelope.body.get("v")
     if version != VERSION or isinstance(version, bool):
         raise MalformedRequest(
             f"v: this host speaks version {VERSION}, not {_brief(version)}", envelope.request_id
         )
-    model = _REQUESTS.get(envelope.type)
-    if model is None:
-        known = ", ".join(_REQUESTS)
-        reason = f"type: {_brief(envelope.type)} is none of {known}"
-        raise MalformedRequest(reason, envelope.request_id)
+
+
+def _unknown_type(envelope: Envelope, known: Iterable[str]) -> MalformedRequest:
+    reason = f"type: {_brief(envelope.type)} is none of {', '.join(known)}"
+    return MalformedRequest(reason, envelope.request_id)
+
+
+def _checked(envelope: Envelope, model: type[Model]) -> Model:
     try:
         return model.model_validate(envelope.body)
     except ValidationError as exc:

@@ -1,22 +1,12 @@
 """A mailbox to ask in."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 T = TypeVar("T")
-
-
-async def until(look: Callable[[], T | None]) -> T:
-    """Return the first true thing that `look` finds; fail when the deadline is over."""
-    async with asyncio.timeout(20):
-        while not (found := look()):  # noqa: ASYNC110 - the one place where tests look at the disk
-            await asyncio.sleep(0.01)
-    return found
 
 
 class Mailbox:

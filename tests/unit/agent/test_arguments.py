@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_runner.agent_tools._arguments import parse_ask, parse_check, parse_request_id
@@ -131,6 +131,7 @@ json_values = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # on a busy machine
 @given(
     st.fixed_dictionaries(
         {},

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.conftest import Mailbox, until
+from tests.unit.agent.conftest import Mailbox
+from tests.waiting import until
 
 from agent_runner.asking import Asker, Outcome, Question, Request, RequestId, _asker, ask
 from agent_runner.asking._asker import safe_wait

@@ -5,6 +5,7 @@ import os
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.waiting import DEADLINE_SECONDS
 
 from agent_runner.agent_tools._stdio import MAX_QUEUED_EXTRAS, Framer, Writer, start_reader
 
@@ -46,7 +47,7 @@ async def test_the_reader_tells_lines_then_the_end() -> None:
 
     os.write(write_end, b"one\ntwo")
     os.close(write_end)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await ended.wait()
     os.close(read_end)
 
@@ -82,7 +83,7 @@ async def test_a_closed_pipe_is_told() -> None:
 
     writer.write(b"anybody?\n")
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await broken.wait()
     await asyncio.to_thread(writer.close, 20)
     os.close(write_end)

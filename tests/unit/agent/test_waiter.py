@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.waiting import DEADLINE_SECONDS
 
 from agent_runner.asking import _waiter
 from agent_runner.asking._waiter import Waiter
@@ -93,7 +94,7 @@ async def test_watchdog_tells_of_every_way_a_file_gets_its_name(
         else:
             source.rename(folder / "a")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         assert await waiting is not None
     waiter.stop()
 

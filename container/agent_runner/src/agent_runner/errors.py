@@ -3,7 +3,9 @@
 AgentRunnerError
 ├── MailboxMissing        fix the mount or the variable
 ├── BadArguments          tell the model which field to correct
-└── BadFile               a file of the host's cannot be used: look again, or give up
+├── BadFile               a file of the host's cannot be used: look again, or give up
+├── ProgramMissing        install the agent program, or mend PATH
+└── SessionUnknown        the agent program has no such session to go on with
 """
 
 
@@ -21,3 +23,11 @@ class BadArguments(AgentRunnerError):
 
 class BadFile(AgentRunnerError):
     """A file that the host wrote is not what the contract says."""
+
+
+class ProgramMissing(AgentRunnerError):
+    """The agent program is not installed, or cannot be started."""
+
+
+class SessionUnknown(AgentRunnerError):
+    """There is nothing that says which of the program's sessions this is."""

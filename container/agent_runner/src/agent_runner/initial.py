@@ -1,4 +1,4 @@
-"""What a resumed session begins with, and the receipt that it has really taken it in.
+"""What a run of an agent begins with, and the receipt that an answer has really been taken in.
 
 `acknowledge` creates `tasks/<id>.resumed` exclusively: it says once, for good, that the answer
 has arrived.
@@ -29,12 +29,38 @@ class Initial:
     answered_at: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FirstPrompt:
+    """An `initial.json` without a question: what a session is begun with."""
+
+    prompt: str
+    session_id: str = ""
+
+
+def load_start(path: Path) -> Initial | FirstPrompt:
+    """Return what the run begins with. Raise BadFile if the file does not say it."""
+    fields = _load(path)
+    if "request_id" in fields:
+        return _initial(path, fields)
+    prompt = _wire.optional_text(fields, "prompt") or ""
+    if not prompt.strip():
+        raise BadFile(f"{path}: neither a request_id nor a prompt")
+    return FirstPrompt(prompt, _wire.optional_text(fields, "session_id") or "")
+
+
 def load_initial(path: Path) -> Initial:
     """Return what the session is resumed with. Raise BadFile if the file does not say it."""
+    return _initial(path, _load(path))
+
+
+def _load(path: Path) -> dict[str, object]:
     try:
-        fields = _wire.decode(files.read_small(path, _MAX_BYTES))
+        return _wire.decode(files.read_small(path, _MAX_BYTES))
     except OSError as exc:
         raise BadFile(f"{path}: {exc.strerror}") from exc
+
+
+def _initial(path: Path, fields: dict[str, object]) -> Initial:
     request_id = _wire.optional_text(fields, "request_id") or ""
     if not is_request_id(request_id):
         raise BadFile(f"{path}: no usable request_id")

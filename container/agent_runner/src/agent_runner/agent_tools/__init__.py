@@ -9,12 +9,15 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
 from agent_runner.agent_tools._server import Server
-from agent_runner.agent_tools._stdio import Writer, start_reader
+from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
+from agent_runner.agent_tools._tasks import TaskBook, Tasks
 from agent_runner.asking import Asker
+from agent_runner.book import state_folder
 from agent_runner.errors import MailboxMissing
 
 EXIT_USAGE = 2
@@ -22,18 +25,10 @@ EXIT_USAGE = 2
 _FLUSH_SECONDS = 1.0
 
 
-def main(
-    ipc_dir: Path,
-    *,
-    session_id: str = "",
-    agent: str = "",
-    task: str = "",
-    max_wait: float | None = None,
-) -> int:
+def main(ipc_dir: Path, identity: Identity, state_dir: Path | None = None) -> int:
     """Serve the client on stdin and stdout until it ends. Return the exit code."""
-    identity = Identity(session_id, agent, task, max_wait)
     try:
-        asyncio.run(serve(ipc_dir, identity, stdin=0, stdout=_take_stdout()))
+        asyncio.run(serve(ipc_dir, identity, stdin=0, stdout=_take_stdout(), state_dir=state_dir))
     except MailboxMissing as exc:
         return complain(
             f"{exc}. Start the host (`pynchy serve`), which makes the mailbox of each group,"
@@ -47,13 +42,22 @@ def main_as_told(ipc_dir: Path, environ: Mapping[str, str]) -> int:
     max_wait = _seconds(environ.get("PYNCHY_MAX_WAIT", ""))
     if max_wait is not None and not max_wait > 0:
         return complain("PYNCHY_MAX_WAIT must be a number of seconds, such as 300.")
-    return main(
-        ipc_dir,
+    called = environ.get("PYNCHY_CALLED")
+    identity = Identity(
         session_id=environ.get("PYNCHY_SESSION_ID", ""),
         agent=environ.get("PYNCHY_AGENT", ""),
         task=environ.get("PYNCHY_TASK", ""),
         max_wait=max_wait,
+        called=Path(called) if called else None,
     )
+    return main(ipc_dir, identity, _state_dir(environ))
+
+
+def _state_dir(environ: Mapping[str, str]) -> Path | None:
+    try:
+        return state_folder(environ)
+    except RuntimeError:  # there is no home
+        return None
 
 
 def _seconds(text: str) -> float | None:
@@ -70,23 +74,34 @@ def complain(message: str) -> int:
     return EXIT_USAGE
 
 
-async def serve(
+async def serve(  # noqa: PLR0913 - all that one client needs
     ipc_dir: Path,
     identity: Identity,
     *,
     stdin: int,
     stdout: int,
     progress_seconds: float = PROGRESS_SECONDS,
+    state_dir: Path | None = None,
 ) -> None:
-    """Serve one client over two file descriptors. Raise MailboxMissing."""
+    """Serve one client over two file descriptors. Raise MailboxMissing.
+
+    Without a `state_dir` no call becomes a task.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    asker = Asker(ipc_dir, session_id=identity.session_id, max_wait=identity.max_wait)
+    asker = Asker(
+        ipc_dir,
+        session_id=identity.session_id,
+        max_wait=identity.max_wait,
+        is_heard=partial(is_read, stdout),
+    )
     writer = Writer(stdout, on_broken=stop.set)
     async with asker, asyncio.TaskGroup() as tasks:
-        server = Server(Tools(asker, identity, tasks, progress_seconds), writer, tasks)
+        waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
+        tools = Tools(asker, identity, tasks, progress_seconds, waiting)
+        server = Server(tools, writer, tasks)
         start_reader(stdin, server.receive, stop.set)
         await stop.wait()
         server.cancel_all()

@@ -16,6 +16,7 @@ from agent_runner.asking import (
     is_request_id,
 )
 from agent_runner.errors import BadArguments
+from agent_runner.unicode import whole
 
 MAX_QUESTIONS = 4
 MAX_OPTIONS = 100
@@ -142,7 +143,7 @@ def _default(
         raise BadArguments(f"{where}.default: must be a label, a text or a list of labels")
     if not multi_select:
         raise BadArguments(f"{where}.default: a list needs multiSelect: true")
-    labels = [_clean(item).strip() for item in value]
+    labels = [whole(item).strip() for item in value]
     if unknown := [label for label in labels if label not in {option.label for option in options}]:
         raise BadArguments(f"{where}.default: {unknown[0]!r} is not the label of an option")
     return tuple(labels)
@@ -156,7 +157,7 @@ def _text(fields: Fields, name: str, where: str = "", *, limit: int = MAX_LINE_C
         raise BadArguments(f"{_path(where, name)}: must be a text")
     if len(value) > limit:
         raise BadArguments(f"{_path(where, name)}: at most {limit} characters, not {len(value)}")
-    return _clean(value)
+    return whole(value)
 
 
 def _flag(fields: Fields, name: str, *, default: bool, where: str = "") -> bool:
@@ -188,8 +189,3 @@ def _urgency(fields: Fields) -> Urgency:
 
 def _path(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
-
-
-def _clean(text: str) -> str:
-    """Join split surrogates and replace lone ones: UTF-8 has no place for them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,11 +7,13 @@ for earlier questions is appended to whatever result goes out next, receipt firs
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_runner.agent_tools import _arguments, _text
+from agent_runner.agent_tools._tasks import Task, Tasks
 from agent_runner.asking import Asker, Outcome, RequestId, Result, fresh_request_id
 from agent_runner.errors import BadArguments
 
@@ -31,12 +33,16 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call. `key` is the client's own name for it, empty where it gives none."""
+    """One call. `key` is the client's own name for it, empty where it gives none.
+
+    `may_be_task`: the client can take a task for a result.
+    """
 
     name: str
     arguments: Fields
     key: str = ""
     progress: Progress | None = None
+    may_be_task: bool = False
 
 
 class UnknownTool(Exception):
@@ -45,12 +51,16 @@ class UnknownTool(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks; `max_wait` is how many seconds its client lets a call block."""
+    """Who asks; `max_wait` is how many seconds its client lets a call block.
+
+    `called` is the file by which whoever started the client learns of the first call.
+    """
 
     session_id: str = ""
     agent: str = ""
     task: str = ""
     max_wait: float | None = None
+    called: Path | None = None
 
 
 class Tools:
@@ -62,7 +72,9 @@ class Tools:
         identity: Identity,
         tasks: asyncio.TaskGroup,
         progress_seconds: float = PROGRESS_SECONDS,
+        waiting: Tasks | None = None,
     ) -> None:
+        self.waiting = waiting
         self._asker = asker
         self._identity = identity
         # Without a session the client's names for its calls are unique in this process alone.
@@ -70,24 +82,30 @@ class Tools:
         self._tasks = tasks
         self._progress_seconds = progress_seconds
 
-    async def call(self, call: ToolCall) -> ToolResult:
+    async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool if there is none of that name."""
-        run = {
+        tools: dict[str, Callable[[ToolCall], Awaitable[ToolResult | Task]]] = {
             "ask_user": self._ask_user,
             "check_answer": self._check_answer,
             "withdraw_question": self._withdraw_question,
-        }.get(call.name)
+        }
+        run = tools.get(call.name)
         if run is None:
             raise UnknownTool(call.name)
+        if self._identity.called is not None:
+            with suppress(OSError):
+                self._identity.called.touch()
         try:
             result = await run(call)
         except BadArguments as exc:
             message = f"{call.name} did nothing. Correct this and call again: {exc}"
             result = ToolResult(message, is_error=True)
+        if isinstance(result, Task):
+            return result
         late = _text.describe_late(self._asker.collect())
         return ToolResult(result.text + late, is_error=result.is_error)
 
-    async def _ask_user(self, call: ToolCall) -> ToolResult:
+    async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
         request, wait = _arguments.parse_ask(call.arguments)
         request = replace(
             request,
@@ -96,17 +114,21 @@ class Tools:
             task=request.task or self._identity.task[: _arguments.MAX_LINE_CHARACTERS],
             request_id=self._request_id(call) or request.request_id,
         )
+        if call.may_be_task and wait and self.waiting is not None:
+            task = await self.waiting.create(request)
+            if task is not None:
+                return task if task.result is None else tool_result(task.result)
         async with self._reporting(call, request.request_id):
             result = await self._asker.ask(request, wait=wait)
         if result.outcome is Outcome.PENDING and not wait:
             return ToolResult(_text.describe_asked(result))
-        return _tool_result(result)
+        return tool_result(result)
 
     async def _check_answer(self, call: ToolCall) -> ToolResult:
         request_id, seconds = _arguments.parse_check(call.arguments)
         async with self._reporting(call, request_id):
             result = await self._asker.check(request_id, seconds=seconds)
-        return _tool_result(result)
+        return tool_result(result)
 
     async def _withdraw_question(self, call: ToolCall) -> ToolResult:
         request_id = _arguments.parse_request_id(call.arguments)
@@ -141,5 +163,6 @@ class Tools:
             call.progress(waited, _text.waiting_message(waited, picked_up=picked_up))
 
 
-def _tool_result(result: Result) -> ToolResult:
+def tool_result(result: Result) -> ToolResult:
+    """Return what the model reads of a result."""
     return ToolResult(_text.describe(result), is_error=_text.is_error(result))

@@ -99,7 +99,8 @@ ASK_USER = {
         "required": ["questions"],
     },
     "annotations": {
-        "readOnlyHint": False,
+        # Asking changes nothing, and clients run calls at the same time only where that is so.
+        "readOnlyHint": True,
         "destructiveHint": False,
         "idempotentHint": False,
         "openWorldHint": True,
@@ -126,7 +127,12 @@ CHECK_ANSWER = {
         },
         "required": ["request_id"],
     },
-    "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": True},
+    "annotations": {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": True,
+    },
 }
 
 WITHDRAW_QUESTION = {

@@ -7,12 +7,20 @@ call is answered exactly once, unless the client cancelled it; then never.
 import asyncio
 import sys
 import traceback
+from collections.abc import Coroutine
 from typing import Protocol
 
 from agent_runner import __version__
 from agent_runner.agent_tools import _jsonrpc as rpc
 from agent_runner.agent_tools import _schemas
-from agent_runner.agent_tools._ask_user import Progress, ToolCall, ToolResult, UnknownTool
+from agent_runner.agent_tools._ask_user import (
+    Progress,
+    ToolCall,
+    ToolResult,
+    UnknownTool,
+    tool_result,
+)
+from agent_runner.agent_tools._tasks import EXTENSION, POLL_MILLISECONDS, Task, Tasks, UnknownTask
 
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_VERSIONS = ("2026-07-28",)
@@ -43,7 +51,9 @@ class Output(Protocol):
 class CallsTools(Protocol):
     """Whatever runs the tools."""
 
-    async def call(self, call: ToolCall) -> ToolResult:
+    waiting: Tasks | None
+
+    async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool."""
 
 
@@ -101,42 +111,51 @@ class Server:
             _check_envelope(call)
         match call.method:
             case "tools/call":
-                self._start(call)
+                self._start(call, self._call_tool(call, self._tool_call(call)))
+                return None
+            case "tasks/get" | "tasks/update" | "tasks/cancel" if stateless and self._tools.waiting:
+                self._start(call, _do_task(call, self._tools.waiting))
                 return None
             case "tools/list":
                 return _stateless(_list_tools() | _CACHE_HINTS) if stateless else _list_tools()
             case "server/discover":
-                return _discover()
+                return _discover(with_tasks=self._tools.waiting is not None)
             case "initialize" if not stateless:
                 return _initialize(call)
             case "ping" if not stateless:
                 return {}
         raise rpc.RpcError(rpc.METHOD_NOT_FOUND, f"no method {call.method}")
 
-    def _start(self, call: rpc.Call) -> None:
-        tool_call = self._tool_call(call)
+    def _start(self, call: rpc.Call, work: Coroutine[None, None, rpc.Fields]) -> None:
         if call.id in self._running:
+            work.close()
             raise rpc.RpcError(rpc.INVALID_REQUEST, f"a call with the id {call.id!r} runs already")
-        task = self._tasks.create_task(self._run(call, tool_call))
+        task = self._tasks.create_task(self._run(call, work))
         self._running[call.id] = task
         task.add_done_callback(lambda _: self._running.pop(call.id, None))
 
-    async def _run(self, call: rpc.Call, tool_call: ToolCall) -> None:
-        # Nothing may be awaited between the tool's result and its line: see asking.
+    async def _run(self, call: rpc.Call, work: Coroutine[None, None, rpc.Fields]) -> None:
+        # Nothing may be awaited between the work's result and its line: see asking.
         try:
-            result = _content(await self._tools.call(tool_call))
-        except UnknownTool:
-            error = rpc.RpcError(rpc.INVALID_PARAMS, f"no tool {tool_call.name!r}")
+            line = rpc.encode_result(call.id, await work)
+        except rpc.RpcError as error:
             self._refuse(error, call.id)
             return
         except Exception as exc:  # noqa: BLE001 - the outer edge: every call gets its answer
             traceback.print_exc(file=sys.stderr)
-            error = rpc.RpcError(rpc.INTERNAL_ERROR, f"{type(exc).__name__} in pynchy")
-            self._refuse(error, call.id)
+            broken = rpc.RpcError(rpc.INTERNAL_ERROR, f"{type(exc).__name__} in pynchy")
+            self._refuse(broken, call.id)
             return
-        stateless = _VERSION_KEY in call.meta
-        line = rpc.encode_result(call.id, _stateless(result) if stateless else result)
         self._output.write(line)
+
+    async def _call_tool(self, call: rpc.Call, tool_call: ToolCall) -> rpc.Fields:
+        try:
+            result = await self._tools.call(tool_call)
+        except UnknownTool as exc:
+            raise rpc.RpcError(rpc.INVALID_PARAMS, f"no tool {tool_call.name!r}") from exc
+        if isinstance(result, Task):
+            return _stateless(_task_fields(result)) | {"resultType": "task"}
+        return _stateless(_content(result)) if _VERSION_KEY in call.meta else _content(result)
 
     def _tool_call(self, call: rpc.Call) -> ToolCall:
         name, arguments = call.params.get("name"), call.params.get("arguments")
@@ -144,7 +163,13 @@ class Server:
             raise rpc.RpcError(rpc.INVALID_PARAMS, "name: must be the name of a tool")
         if not isinstance(arguments, dict | None):
             raise rpc.RpcError(rpc.INVALID_PARAMS, "arguments: must be an object")
-        return ToolCall(name, arguments or {}, _call_key(call.meta), self._progress(call.meta))
+        return ToolCall(
+            name,
+            arguments or {},
+            _call_key(call.meta),
+            self._progress(call.meta),
+            may_be_task=_VERSION_KEY in call.meta and _declares_tasks(call),
+        )
 
     def _progress(self, meta: rpc.Fields) -> Progress | None:
         token = rpc.as_call_id(meta.get("progressToken"))
@@ -161,6 +186,45 @@ class Server:
 def _call_key(meta: rpc.Fields) -> str:
     names = [meta[key] for key in _CALL_KEYS if isinstance(meta.get(key), str)]
     return f"{meta.get(_THREAD_KEY, '')}/{names[0]}" if names else ""
+
+
+def _declares_tasks(call: rpc.Call) -> bool:
+    capabilities = call.meta.get(_CAPABILITIES_KEY)
+    extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    return isinstance(extensions, dict) and EXTENSION in extensions
+
+
+async def _do_task(call: rpc.Call, waiting: Tasks) -> rpc.Fields:
+    if not _declares_tasks(call):
+        needed: rpc.Fields = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        message = "Missing required client capability"
+        raise rpc.RpcError(rpc.MISSING_CLIENT_CAPABILITY, message, data=needed)
+    task_id = call.params.get("taskId")
+    try:
+        match call.method:
+            case "tasks/get":
+                return _stateless(_task_fields(await waiting.get(str(task_id))))
+            case "tasks/cancel":
+                await waiting.cancel(str(task_id))
+            case _:
+                waiting.update(str(task_id))
+    except UnknownTask as exc:
+        raise rpc.RpcError(rpc.INVALID_PARAMS, f"taskId: no task {task_id!r}") from exc
+    return _stateless({})
+
+
+def _task_fields(task: Task) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "taskId": task.note.request_id,
+        "status": task.status,
+        "createdAt": task.note.created_at,
+        "lastUpdatedAt": task.note.updated_at,
+        "ttlMs": None,
+        "pollIntervalMs": POLL_MILLISECONDS,
+    }
+    if task.result is not None:
+        fields["result"] = _content(tool_result(task.result))
+    return fields
 
 
 def _check_envelope(call: rpc.Call) -> None:
@@ -191,11 +255,12 @@ def _initialize(call: rpc.Call) -> dict[str, object]:
     }
 
 
-def _discover() -> dict[str, object]:
+def _discover(*, with_tasks: bool) -> dict[str, object]:
+    extensions: rpc.Fields = {"extensions": {EXTENSION: {}}} if with_tasks else {}
     return _stateless(
         {
             "supportedVersions": list(STATELESS_VERSIONS),
-            "capabilities": _CAPABILITIES,
+            "capabilities": {**_CAPABILITIES, **extensions},
             "instructions": _schemas.INSTRUCTIONS,
             **_CACHE_HINTS,
         }

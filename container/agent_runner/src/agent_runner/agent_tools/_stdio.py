@@ -112,6 +112,13 @@ class Writer:
                 return
 
 
+def is_read(handle: int) -> bool:
+    """Say whether anybody can still read what is written there."""
+    poll = select.poll()
+    poll.register(handle, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
 def _read(handle: int) -> bytes:
     while True:
         try:

@@ -3,10 +3,12 @@
     ask ─► lease ─► arm the watch ─► tasks/<id>.json ─► look ─► wait ─► look ─► receipt ─► Result
 
 This package knows the mailbox and nothing of MCP: the tools of an agent and `pynchy ask` are both
-thin layers over it.
+thin layers over it. What asks needs asyncio, which takes long to load: whoever needs the mailbox
+alone does not pay for it.
 """
 
-from agent_runner.asking._asker import Asker, ask
+from typing import TYPE_CHECKING, Any
+
 from agent_runner.asking._mailbox import Mailbox
 from agent_runner.asking._model import (
     Answer,
@@ -20,6 +22,9 @@ from agent_runner.asking._model import (
     fresh_request_id,
     is_request_id,
 )
+
+if TYPE_CHECKING:
+    from agent_runner.asking._asker import Asker, ask
 
 __all__ = [
     "Answer",
@@ -36,3 +41,11 @@ __all__ = [
     "fresh_request_id",
     "is_request_id",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what a module may hold
+    if name not in {"Asker", "ask"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from agent_runner.asking import _asker  # noqa: PLC0415 - see above
+
+    return getattr(_asker, name)

@@ -46,7 +46,8 @@ def safe_wait(max_wait: float) -> float:
 class Asker:
     """Asks on behalf of one process, as an async context manager.
 
-    `max_wait` is the limit of whoever calls: each wait ends before it.
+    `max_wait` is the limit of whoever calls: each wait ends before it. `is_heard` says whether
+    whoever calls is still there: an answer is not taken for somebody who is gone.
     Raise MailboxMissing if there is no mailbox at `ipc_dir`.
     """
 
@@ -57,9 +58,11 @@ class Asker:
         session_id: str = "",
         max_wait: float | None = None,
         waiter: Waiter | None = None,
+        is_heard: Callable[[], bool] = lambda: True,
     ) -> None:
         self._mailbox = Mailbox.open(ipc_dir)
         self._session_id = session_id
+        self._is_heard = is_heard
         self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
         self._waiter = waiter or Waiter(self._mailbox.responses)
         self._lease = Lease(self._mailbox.tasks, session_id=session_id)
@@ -127,6 +130,32 @@ class Asker:
             found = await self._wait(request_id, seconds)
         return self._pending(request_id) if found is None else self._take(found)
 
+    async def look_again(self, request_id: RequestId) -> Result:
+        """Return how a question ended, as the call that asked it hears it, however often it asks.
+
+        `repeated` is set only where somebody else has taken the outcome before.
+        """
+        ours = request_id in self._taken
+        result = await self.check(request_id)
+        return replace(result, repeated=result.repeated and not ours)
+
+    def set_aside(self, request_id: RequestId) -> None:
+        """Leave a question out of `collect`: somebody will ask for it by its id."""
+        self._open.pop(request_id, None)
+
+    def take_up(self, request_id: RequestId) -> None:
+        """Let `collect` bring the answer to a question that nobody asks for any longer."""
+        self._open[request_id] = None
+
+    async def stop_waiting(self, request_id: RequestId) -> None:
+        """Tell the host that nobody waits; the question stays open. Raise OSError."""
+        await self._send_about(_wire.TYPE_CANCEL, request_id)
+
+    @property
+    def default_wait_seconds(self) -> float:
+        """How long a call blocks when it does not say."""
+        return self._mailbox.wait_seconds()
+
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""
         try:
@@ -142,7 +171,7 @@ class Asker:
         idle = [request_id for request_id in self._open if not self._waiting[request_id]]
         found = [result for request_id in idle if (result := self._look(request_id))]
         taken = [self._take(result) for result in found]
-        return tuple(result for result in taken if not result.repeated)
+        return tuple(r for r in taken if not r.repeated and r.outcome is not Outcome.PENDING)
 
     def is_picked_up(self, request_id: RequestId) -> bool:
         """Say whether a host has taken the question out of the mailbox."""
@@ -206,6 +235,8 @@ class Asker:
         request_id = found.request_id
         if request_id in self._taken:
             return replace(found, repeated=True)
+        if not self._is_heard():
+            return self._pending(request_id)
         try:
             won = self._mailbox.claim(request_id)
         except OSError as exc:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from agent_runner.asking._model import Answer, Option, Outcome, Question, Request, RequestId, Result
 from agent_runner.errors import BadFile
+from agent_runner.unicode import whole
 
 VERSION = 1
 
@@ -22,7 +23,7 @@ _ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERR
 
 def encode(fields: Mapping[str, object]) -> bytes:
     """Return the bytes of one mailbox file."""
-    return json.dumps({"v": VERSION, **fields}, ensure_ascii=False).encode()
+    return whole(json.dumps({"v": VERSION, **fields}, ensure_ascii=False)).encode()
 
 
 def timestamp() -> str:
@@ -125,7 +126,7 @@ def optional_text(fields: Mapping[str, object], name: str) -> str | None:
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise BadFile(f"{name} is not a text")
-    return value
+    return value and whole(value)
 
 
 def decode_answers(value: object) -> tuple[Answer, ...]:
@@ -152,7 +153,7 @@ def _labels(value: object) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadFile("selected is not a list of labels")
-    return tuple(value)
+    return tuple(whole(item) for item in value)
 
 
 def decode_questions(value: object) -> tuple[Question, ...]:

@@ -1,0 +1,147 @@
+"""Claude Code: `claude -p` with stream-json.
+
+Its session has the id that we give it: the session's own where that is a UUID, else one made from
+it, so nothing has to be remembered to find it again. It looks for its sessions by HOME and
+working folder, which therefore have to stay the same.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_runner.cores.base import (
+    ASK_TOOL,
+    SERVER_NAME,
+    Asking,
+    Command,
+    Failed,
+    Fields,
+    Named,
+    NoServer,
+    NoSession,
+    Said,
+    Server,
+    Sign,
+    Start,
+    TookIn,
+    as_event,
+    fields_of,
+    items_of,
+    text_of,
+)
+from agent_runner.unicode import whole
+
+CONNECT_MILLISECONDS = 60_000
+
+_SESSIONS = uuid.UUID("6c0f1f0e-4ad5-5d0c-9a3b-3f2f6c1f9a55")
+_TOOLS = f"mcp__{SERVER_NAME}"
+_SYNTHETIC = "<synthetic>"
+_UNKNOWN = "No conversation found"
+
+
+class Claude:
+    """See Core."""
+
+    program = "claude"
+
+    def command(self, start: Start) -> Command:
+        """See Core."""
+        known = start.resumes or start.program_id is not None
+        session_id = start.program_id or claude_id(start.session_id, start.mailbox)
+        argv = (
+            self.program,
+            "-p",
+            *("--output-format", "stream-json", "--verbose"),
+            *("--resume" if known else "--session-id", session_id),
+            *("--mcp-config", json.dumps(_mcp_config(start.server)), "--strict-mcp-config"),
+            *("--allowedTools", _TOOLS),
+            # It would wait for a terminal that is not there; ask_user reaches people.
+            *("--disallowedTools", "AskUserQuestion"),
+            *start.extra,
+        )
+        env = {
+            "MCP_CONNECT_TIMEOUT_MS": str(CONNECT_MILLISECONDS),
+            "MCP_TIMEOUT": str(CONNECT_MILLISECONDS),
+            # A call in the background loses its answer.
+            "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "0",
+        }
+        return Command(argv, env, unset=("CLAUDE_AUTO_BACKGROUND_TASKS",))
+
+    def read(self, line: str) -> Iterable[Sign]:
+        """See Core."""
+        event = as_event(line)
+        if event is None:
+            return self.read_error(line)
+        match event.get("type"), event.get("subtype"):
+            case "system", "init":
+                return _begun(event)
+            case "assistant", _:
+                return _spoken(fields_of(event, "message"))
+            case "result", _:
+                return _ended(event)
+        return []
+
+    def read_error(self, line: str) -> Iterable[Sign]:
+        """See Core."""
+        return [NoSession(line)] if _UNKNOWN in line else [Said(line)]
+
+
+CORE = Claude()
+
+
+def claude_id(session_id: str, mailbox: Path) -> str:
+    """Return the UUID under which Claude Code keeps the session of the group with that mailbox."""
+    try:
+        return str(uuid.UUID(session_id))
+    except ValueError:
+        return str(uuid.uuid5(_SESSIONS, whole(f"{mailbox}\0{session_id}")))
+
+
+def _mcp_config(server: Server) -> Fields:
+    program, *arguments = server.command
+    entry = {
+        "type": "stdio",
+        "command": program,
+        "args": arguments,
+        "env": server.env_with_limit,
+        # Before the first turn, and among the tools from the start.
+        "alwaysLoad": True,
+        # Wins over MCP_TOOL_TIMEOUT; progress does not extend it.
+        "timeout": round(server.call_limit_seconds * 1000),
+    }
+    return {"mcpServers": {SERVER_NAME: entry}}
+
+
+def _begun(event: Fields) -> Iterator[Sign]:
+    yield Named(text_of(event, "session_id"))
+    servers = {text_of(one, "name"): one for one in items_of(event, "mcp_servers")}
+    status = text_of(servers.get(SERVER_NAME, {}), "status") or "not among its servers"
+    if status != "connected":
+        yield NoServer(f"Claude Code says of the MCP server {SERVER_NAME}: {status}")
+
+
+def _spoken(message: Fields) -> Iterator[Sign]:
+    # What Claude Code says itself, such as that the API failed, is no answer of the model's.
+    if text_of(message, "model") == _SYNTHETIC:
+        return
+    yield TookIn()
+    for block in items_of(message, "content"):
+        match block.get("type"):
+            case "text":
+                yield Said(f"says: {text_of(block, 'text')}")
+            case "tool_use":
+                name = text_of(block, "name")
+                yield Said(f"calls {name}")
+                if name == f"{_TOOLS}__{ASK_TOOL}":
+                    yield Asking()
+
+
+def _ended(event: Fields) -> Iterator[Sign]:
+    if not event.get("is_error") and event.get("subtype") == "success":
+        return
+    errors = event.get("errors")
+    detail = text_of(event, "result") or f"{event.get('subtype')} {errors or ''}".strip()
+    if _UNKNOWN in detail:
+        yield NoSession(detail)
+    yield Failed(detail)

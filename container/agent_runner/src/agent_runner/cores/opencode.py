@@ -1,0 +1,97 @@
+"""OpenCode: `opencode run --format json`.
+
+It names its sessions itself, so the session book keeps that name. Its time limit for a call starts
+anew with each sign of progress, so our server need not return before it.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from agent_runner.cores.base import (
+    SERVER_NAME,
+    Command,
+    Failed,
+    Fields,
+    Named,
+    NoSession,
+    Said,
+    Server,
+    Sign,
+    Start,
+    TookIn,
+    as_event,
+    fields_of,
+    text_of,
+)
+from agent_runner.errors import SessionUnknown
+
+CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+
+_NO_SESSION = "Session not found"
+
+
+class OpenCode:
+    """See Core."""
+
+    program = "opencode"
+
+    def command(self, start: Start) -> Command:
+        """See Core."""
+        if start.resumes and start.program_id is None:
+            raise SessionUnknown(f"no session of OpenCode is known for {start.session_id}")
+        session = ("--session", start.program_id) if start.program_id else ()
+        argv = (self.program, "run", "--format", "json", *session, *start.extra)
+        config = _with_server(start.environ.get(CONFIG_VARIABLE, ""), start.server)
+        return Command(argv, {CONFIG_VARIABLE: json.dumps(config)})
+
+    def read(self, line: str) -> Iterable[Sign]:
+        """See Core."""
+        event = as_event(line)
+        if event is None:
+            return self.read_error(line)
+        return _heard(event)
+
+    def read_error(self, line: str) -> Iterable[Sign]:
+        """See Core."""
+        return [NoSession(_NO_SESSION)] if _NO_SESSION in line else [Said(line)]
+
+
+CORE = OpenCode()
+
+
+def _with_server(inherited: str, server: Server) -> Fields:
+    """Return the settings that the environment has already, with our server among its own."""
+    config = dict(as_event(inherited) or {})
+    entry = {
+        "type": "local",
+        "command": list(server.command),
+        "environment": dict(server.env),
+        "enabled": True,
+    }
+    # A `timeout` of the server itself would be the limit for starting it too.
+    limit = {"mcp_timeout": round(server.call_limit_seconds * 1000)}
+    return config | {
+        "experimental": {**fields_of(config, "experimental"), **limit},
+        "mcp": {**fields_of(config, "mcp"), SERVER_NAME: entry},
+        "permission": {**fields_of(config, "permission"), f"{SERVER_NAME}_*": "allow"},
+    }
+
+
+def _heard(event: Fields) -> Iterator[Sign]:
+    if name := text_of(event, "sessionID"):
+        yield Named(name)
+    part = fields_of(event, "part")
+    match event.get("type"):
+        # A step begins as soon as the API has answered, though its model may never say a word.
+        case "step_finish" if fields_of(part, "tokens").get("output"):
+            yield TookIn()
+        case "text":
+            yield TookIn()
+            yield Said(f"says: {text_of(part, 'text')}")
+        case "tool_use":
+            yield TookIn()
+            yield Said(f"has called {text_of(part, 'tool')}")
+        case "error":
+            error = fields_of(event, "error")
+            detail = text_of(fields_of(error, "data"), "message") or text_of(error, "name")
+            yield Failed(detail or "an error without a word")

@@ -1,0 +1,199 @@
+"""Run one agent program from its start to its end, and say what happens to it.
+
+The session's lease is held from before the program starts until it has ended. The receipt for an
+answer is written when the model has answered the prompt that carries it, never before; a program
+that ends without that has failed, whatever its exit code says.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import assert_never
+
+from agent_runner.asking import Mailbox
+from agent_runner.book import SessionBook
+from agent_runner.cores import base
+from agent_runner.cores.base import Command, Core, Sign, Start
+from agent_runner.exits import Exit
+from agent_runner.initial import FirstPrompt, Initial, acknowledge
+from agent_runner.presence import Lookout, kept_alive
+from agent_runner.program import Line, Program
+from agent_runner.telling import Event, Teller
+
+_MAX_LOG_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be run, and for whom."""
+
+    agent: str
+    core: Core
+    session_id: str
+    resumes: bool
+    ipc_dir: Path
+    initial: Initial | FirstPrompt
+    server: base.Server
+    book: SessionBook
+    extra: tuple[str, ...] = ()
+
+    def start(self, environ: Mapping[str, str]) -> Start:
+        """Return what the core is asked to start."""
+        known = self.book.find(self.session_id)
+        return Start(
+            session_id=self.session_id,
+            mailbox=self.ipc_dir,
+            program_id=known,
+            resumes=self.resumes,
+            server=self.server,
+            environ=environ,
+            extra=self.extra,
+        )
+
+
+def run(job: Job, environ: Mapping[str, str]) -> Exit:
+    """Run the program to its end. Raise MailboxMissing, ProgramMissing or SessionUnknown."""
+    mailbox = Mailbox.open(job.ipc_dir)
+    teller = Teller(mailbox, session_id=job.session_id, agent=job.agent)
+    with kept_alive(mailbox.tasks, job.session_id, say) as lease:
+        lookout = Lookout(mailbox.tasks, job.session_id, lease)
+        job = replace(job, server=job.server.with_env(PYNCHY_CALLED=str(lookout.called)))
+        run = _Run(job, teller, lookout)
+        try:
+            end, detail = run.to_its_end(job.core.command(job.start(environ)), environ)
+        except Exception as exc:
+            run.tell(Event.FAILED, str(exc))
+            raise
+        run.tell(Event.FINISHED if end is Exit.FINISHED else Event.FAILED, detail)
+        return end
+
+
+class _Run:
+    """One process of the program and what is known of it."""
+
+    def __init__(self, job: Job, teller: Teller, lookout: Lookout) -> None:
+        self._job = job
+        self._teller = teller
+        self._lookout = lookout
+        self._taken_in = False
+        self._receipt_lack = ""
+        self._taking_in = threading.Lock()
+        self._program_id = ""
+        self._trouble: tuple[Exit, str] | None = None
+        self._stop: Callable[[], None] = lambda: None
+
+    def to_its_end(self, command: Command, environ: Mapping[str, str]) -> tuple[Exit, str]:
+        """Start it, feed it, read it; return how it ended and why."""
+        # Before there is a program: a signal in between must not leave it behind.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stopped)
+        program = Program(command, environ)
+        try:
+            self._stop = program.ask_to_end
+            if self._trouble is not None:
+                self._stop()
+            self.tell(Event.STARTED)
+            with self._lookout.looking(self._take_in):
+                for line in program.lines(self._job.initial.prompt):
+                    self._read(line)
+        finally:
+            program.end()
+        return self._end(program.exit_code())
+
+    def tell(self, event: Event, detail: str = "") -> None:
+        """Tell the host, if it can be told, and whoever reads the log."""
+        say(f"{event}: {detail}" if detail else event)
+        try:
+            self._teller.tell(event, detail)
+        except OSError as exc:
+            say(f"the host cannot be told: {exc}")
+
+    def _end(self, code: int) -> tuple[Exit, str]:
+        if self._trouble is not None:
+            return self._trouble
+        if code:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            return Exit.FAILED, f"{self._job.core.program} ended with {how}"
+        if self._receipt_lack:
+            return Exit.FAILED, self._receipt_lack
+        if not self._taken_in:
+            return Exit.FAILED, f"{self._job.core.program} ended before its model said anything"
+        return Exit.FINISHED, ""
+
+    def _read(self, line: Line) -> None:
+        read = self._job.core.read_error if line.is_error else self._job.core.read
+        for sign in read(line.text):
+            self._heed(sign)
+
+    def _heed(self, sign: Sign) -> None:
+        match sign:
+            case base.Named(program_id):
+                self._remember(program_id)
+            case base.TookIn():
+                self._take_in()
+            case base.Said(text):
+                say(text)
+            case base.Asking():
+                self.tell(Event.WAITING)
+            case base.NoServer(detail):
+                self._lack(Exit.NO_SERVER, detail)
+            case base.NoSession(detail):
+                self._lack(Exit.NO_SESSION, detail)
+            case base.Failed(detail):
+                self._trouble = self._trouble or (Exit.FAILED, detail)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _remember(self, program_id: str) -> None:
+        if program_id == self._program_id:
+            return
+        self._program_id = program_id
+        try:
+            self._job.book.remember(self._job.session_id, program_id)
+        except OSError as exc:
+            say(f"the session cannot be resumed later, its id cannot be written down: {exc}")
+
+    def _take_in(self) -> None:
+        with self._taking_in:
+            if not self._taken_in and self._trouble is None:
+                self._take_in_first()
+
+    def _take_in_first(self) -> None:
+        if not self._lookout.has_seen_server():
+            program = self._job.core.program
+            self._give_up(Exit.NO_SERVER, f"{program} has not started the MCP server for ask_user")
+            return
+        self._receipt_lack = ""
+        if isinstance(self._job.initial, Initial):
+            try:
+                acknowledge(self._job.initial, self._job.ipc_dir)
+            except OSError as exc:
+                self._receipt_lack = f"the receipt cannot be written: {exc}"
+                say(self._receipt_lack)
+                return
+        self._taken_in = True
+
+    def _lack(self, end: Exit, detail: str) -> None:
+        """Heed what a program lacks that cannot begin; later, such words are anybody's."""
+        if self._taken_in:
+            say(detail)
+        else:
+            self._give_up(end, detail)
+
+    def _give_up(self, end: Exit, detail: str) -> None:
+        """Stop the program: going on would be of no use to anybody."""
+        self._trouble = self._trouble or (end, detail)
+        self._stop()
+
+    def _stopped(self, _number: int, _frame: FrameType | None) -> None:
+        self._give_up(Exit.STOPPED, "stopped by a signal")
+
+
+def say(text: str) -> None:
+    """Write a line to the log, which is stdout."""
+    with suppress(OSError):
+        print(f"agent_runner: {text[:_MAX_LOG_CHARACTERS]}", flush=True)  # noqa: T201 - the log

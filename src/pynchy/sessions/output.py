@@ -1,0 +1,49 @@
+"""What a session's runners have printed, one after another, as one text."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pynchy.folder import Folder, UnsafeFile
+from pynchy.model import Session
+
+CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the text, and where the next one begins."""
+
+    text: str
+    next: int
+
+
+def read_output(data: Path, session: Session, after: int, most: int = CHUNK) -> Piece:
+    """Return what was printed after so many bytes; nothing if nothing was."""
+    folder = Folder(data, "runners", session.group)
+    start = 0
+    for stem in session.launches:
+        name = f"{stem}.log"
+        try:
+            size = folder.stat(name).st_size
+            if after < start + size:
+                return _piece(folder, name, after - start, most, start)
+        except (OSError, UnsafeFile):
+            continue
+        start += size
+    # Less than was read before: the log was too long, and has begun anew.
+    return Piece("", min(max(after, 0), start))
+
+
+def _piece(folder: Folder, name: str, offset: int, most: int, start: int) -> Piece:
+    with os.fdopen(folder.open_file(name), "rb") as file:
+        file.seek(offset)
+        raw = file.read(most)
+    # A letter that is only half there stays for the next piece.
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(raw)
+    left = len(decoder.getstate()[0])
+    return Piece(text, start + offset + len(raw) - left)

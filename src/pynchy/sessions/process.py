@@ -1,0 +1,51 @@
+"""The launcher of real agents: `agent_runner` starts and resumes the agent program.
+
+HOME and the working folder are those that the session began with: an agent program finds the
+transcript of a session by them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pynchy.config import LauncherSettings
+from pynchy.model import GroupName
+from pynchy.sessions.base import Launch
+from pynchy.sessions.command import told
+from pynchy.sessions.supervised import Program, SupervisedLauncher
+
+
+class ProcessLauncher(SupervisedLauncher):
+    """Runs `agent_runner` for each launch, with the group's agent or the one that was chosen."""
+
+    def __init__(
+        self, data: Path, group: GroupName, settings: LauncherSettings, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__(data, group, settings)
+        self._settings = settings
+        self._environ = environ
+
+    def program(self, launch: Launch) -> Program:
+        """See SupervisedLauncher."""
+        settings = self._settings
+        agent = launch.chosen or settings.agent or ""
+        env = {**self._environ, **settings.env, "PYNCHY_AGENT": agent, **told(launch)}
+        if launch.home:
+            env["HOME"] = launch.home
+        runner = find_runner(settings, env) or settings.runner
+        argv = [runner, "--initial", str(launch.initial), "--agent", agent]
+        argv += ["--session", launch.session_id, *settings.args]
+        cwd = launch.cwd or (str(settings.cwd) if settings.cwd else None)
+        return Program(argv, cwd, env)
+
+
+def find_runner(settings: LauncherSettings, environ: Mapping[str, str]) -> str | None:
+    """Return where the runner's program is: beside this Python, or on the PATH; None if nowhere."""
+    beside = Path(sys.executable).parent / settings.runner
+    if "/" not in settings.runner and (found := shutil.which(str(beside))):
+        return found
+    path = settings.env.get("PATH", environ.get("PATH"))
+    return shutil.which(str(Path(settings.runner).expanduser()), path=path)

@@ -1,0 +1,38 @@
+"""Real agent programs against a scripted model: `make test-agents`, and never `make test`.
+
+Nothing here may reach further than loopback: the whole test process moves into a network of its
+own where the system lets it, and every program is told proxies that lead nowhere.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.agents.loopback import enter_own_network
+from tests.agents.programs import PROGRAMS, Program
+from tests.agents.support import Stage
+
+collect_ignore_glob = [] if os.environ.get("PYNCHY_TEST_AGENTS") else ["test_*.py"]
+
+
+def pytest_report_header() -> str | None:
+    if not os.environ.get("PYNCHY_TEST_AGENTS"):
+        return None
+    cut_off = enter_own_network()
+    return f"network: {'loopback alone' if cut_off else 'not cut off, the system does not let us'}"
+
+
+@pytest.fixture(params=PROGRAMS, ids=lambda program: program.id)
+def program(request: pytest.FixtureRequest) -> Program:
+    found: Program = request.param
+    assert found.is_installed, f"{found.id} is not installed: python -m tests.agents.programs"
+    return found
+
+
+@pytest.fixture
+async def stage(program: Program, tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = Stage(program, tmp_path)
+    stage.model.start()
+    yield stage
+    stage.close()

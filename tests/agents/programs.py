@@ -1,0 +1,87 @@
+"""The real agent programs at pinned versions, in a cache outside the tree.
+
+`python -m tests.agents.programs` installs from the npm registry what is not there yet.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pynchy-agents"
+
+_INSTALL_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One version of an agent program. `agent` is the name of its core."""
+
+    agent: str
+    package: str
+    version: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.agent}-{self.version}"
+
+    @property
+    def folder(self) -> Path:
+        return CACHE / self.id
+
+    @property
+    def bin(self) -> Path:
+        return self.folder / "node_modules" / ".bin"
+
+    @property
+    def is_installed(self) -> bool:
+        return (self.folder / "installed").exists()
+
+
+# Two of Claude Code: the first drops the question from a killed session's history, the second
+# keeps it with an error.
+PROGRAMS = (
+    Program("claude", "@anthropic-ai/claude-code", "2.1.197"),
+    Program("claude", "@anthropic-ai/claude-code", "2.1.325"),
+    Program("codex", "@openai/codex", "0.166.0"),
+    Program("opencode", "opencode-ai", "1.18.33"),
+)
+
+
+def install(program: Program, say: Callable[[str], object] = print) -> None:
+    """Install the program unless it is there. Raise CalledProcessError."""
+    if program.is_installed:
+        return
+    say(f"installing {program.package}@{program.version} into {program.folder} …")
+    shutil.rmtree(program.folder, ignore_errors=True)
+    program.folder.mkdir(parents=True)
+    (program.folder / "package.json").write_text(json.dumps({"private": True}))
+    command = ["npm", "install", "--no-audit", "--no-fund", "--no-save", "--loglevel=error"]
+    subprocess.run(
+        [*command, f"{program.package}@{program.version}"],
+        cwd=program.folder,
+        check=True,
+        timeout=_INSTALL_SECONDS,
+    )
+    # npm may be told to run no scripts; the one that puts the native part in place is run by hand.
+    script = program.folder / "node_modules" / program.package / "install.cjs"
+    if script.exists():
+        subprocess.run(["node", script], cwd=script.parent, check=True, timeout=_INSTALL_SECONDS)
+    (program.folder / "installed").touch()
+
+
+def main() -> int:
+    if shutil.which("npm") is None:
+        print("make test-agents needs Node.js with npm", file=sys.stderr)  # noqa: T201 - a script
+        return 1
+    for program in PROGRAMS:
+        install(program)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

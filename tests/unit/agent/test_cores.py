@@ -1,0 +1,225 @@
+"""How each program is started, and what its lines mean."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.agent.conftest import Mailbox
+
+from agent_runner import cores
+from agent_runner.book import SessionBook, state_folder
+from agent_runner.cores import base
+from agent_runner.cores.claude import claude_id
+from agent_runner.errors import SessionUnknown
+
+SERVER = base.Server(
+    ("/usr/bin/py thon", "-m", 'odd"name'), {"PYNCHY_SESSION_ID": "sé1"}, 90.0, ("PYNCHY_TASK",)
+)
+MAILBOX = Path("/ipc/team")
+UUID = "0b9c6f3e-7c3f-4f5e-8f6e-2f8a8f4f0f11"
+
+
+def start(program_id: str | None = None, *, resumes: bool = False, **environ: str) -> base.Start:
+    return base.Start("s1", MAILBOX, program_id, resumes, SERVER, environ, ("--extra", "yes"))
+
+
+def signs(agent: str, line: Any) -> list[base.Sign]:
+    text = line if isinstance(line, str) else json.dumps(line)
+    return list(cores.load(agent).read(text))
+
+
+def after(argv: tuple[str, ...], option: str) -> str:
+    return argv[argv.index(option) + 1]
+
+
+def test_every_module_beside_the_base_is_an_agent() -> None:
+    assert cores.names() == ["claude", "codex", "opencode"]
+    for name in cores.names():
+        assert cores.load(name).program == name
+    with pytest.raises(KeyError):
+        cores.load("base")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
+def test_what_the_administrator_adds_is_on_the_command_line(agent: str) -> None:
+    argv = cores.load(agent).command(start()).argv
+
+    assert argv[0] == agent
+    assert after(argv, "--extra") == "yes"
+
+
+@pytest.mark.parametrize("agent", ["codex", "opencode"])
+def test_a_session_that_nobody_has_noted_is_not_begun_anew(agent: str) -> None:
+    with pytest.raises(SessionUnknown):
+        cores.load(agent).command(start(resumes=True))
+
+
+def test_claude_gets_the_session_id_that_it_is_resumed_with() -> None:
+    begun = cores.load("claude").command(start()).argv
+    resumed = cores.load("claude").command(start(resumes=True)).argv
+
+    assert after(begun, "--session-id") == after(resumed, "--resume") == claude_id("s1", MAILBOX)
+    assert claude_id(UUID, MAILBOX) == UUID
+    assert after(cores.load("claude").command(start("abc")).argv, "--resume") == "abc"
+
+
+def test_claude_is_told_of_our_server_alone_and_of_its_limit() -> None:
+    command = cores.load("claude").command(start())
+
+    [entry] = json.loads(after(command.argv, "--mcp-config"))["mcpServers"].values()
+    assert [entry["command"], *entry["args"]] == list(SERVER.command)
+    assert entry["env"] == {"PYNCHY_SESSION_ID": "sé1", "PYNCHY_MAX_WAIT": "90"}
+    assert (entry["alwaysLoad"], entry["timeout"]) == (True, 90_000)
+    assert "--strict-mcp-config" in command.argv
+    assert after(command.argv, "--disallowedTools") == "AskUserQuestion"
+    assert command.env["CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"] == "0"
+    assert "CLAUDE_AUTO_BACKGROUND_TASKS" in command.unset
+
+
+def test_codex_is_told_of_our_server_in_toml() -> None:
+    argv = cores.load("codex").command(start()).argv
+
+    entry = tomllib.loads(after(argv, "-c"))["mcp_servers"]["pynchy"]
+    assert [entry["command"], *entry["args"]] == list(SERVER.command)
+    assert entry["env"] == {"PYNCHY_SESSION_ID": "sé1", "PYNCHY_MAX_WAIT": "90"}
+    assert (entry["required"], entry["tool_timeout_sec"]) == (True, 90)
+    assert entry["env_vars"] == ["PYNCHY_TASK"]
+    assert entry["default_tools_approval_mode"] == "approve"
+    assert cores.load("codex").command(start("t1", resumes=True)).argv[-3:] == ("resume", "t1", "-")
+
+
+def test_opencode_keeps_the_settings_that_the_environment_has_already() -> None:
+    given = {
+        "experimental": {"other": 1},
+        "model": "x/y",
+        "mcp": {"other": {}},
+        "permission": {"bash": "deny"},
+    }
+    command = cores.load("opencode").command(
+        start("ses_1", resumes=True, OPENCODE_CONFIG_CONTENT=json.dumps(given))
+    )
+
+    config = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])
+    assert config["model"] == "x/y"
+    assert config["mcp"]["other"] == {}
+    assert config["mcp"]["pynchy"]["command"] == list(SERVER.command)
+    # Its own timeout would be how long it may take to start.
+    assert "timeout" not in config["mcp"]["pynchy"]
+    assert config["experimental"] == {"other": 1, "mcp_timeout": 90_000}
+    # Progress starts its limit anew, so the server is not to end the wait.
+    assert config["mcp"]["pynchy"]["environment"] == {"PYNCHY_SESSION_ID": "sé1"}
+    assert config["permission"] == {"bash": "deny", "pynchy_*": "allow"}
+    assert after(command.argv, "--session") == "ses_1"
+
+
+ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "line", "expected"),
+    [
+        ("claude", {"type": "result", "subtype": "success", "is_error": False}, []),
+        (
+            "claude",
+            {"type": "result", "subtype": "error_max_turns", "is_error": True},
+            [base.Failed("error_max_turns")],
+        ),
+        ("claude", "No conversation found with session ID: x", [base.NoSession]),
+        (
+            "claude",
+            {"type": "result", "is_error": True, "result": "No conversation found"},
+            [base.NoSession, base.Failed],
+        ),
+        ("codex", {"type": "thread.started", "thread_id": "t1"}, [base.Named("t1")]),
+        ("codex", {"type": "turn.started"}, []),
+        ("codex", {"type": "item.started", "item": ASKED}, [base.TookIn, base.Said, base.Asking]),
+        (
+            "codex",
+            {"type": "item.completed", "item": {"type": "error", "message": "m"}},
+            [base.Said("m")],
+        ),
+        (
+            "codex",
+            {"type": "item.completed", "item": {"type": "agent_message", "text": "hi"}},
+            [base.TookIn(), base.Said("says: hi")],
+        ),
+        ("codex", {"type": "turn.failed", "error": {"message": "m"}}, [base.Failed("m")]),
+        ("codex", "required MCP servers failed to initialize: pynchy", [base.NoServer]),
+        ("codex", "Error: no rollout found for thread id x", [base.NoSession]),
+        ("opencode", {"type": "step_start", "sessionID": "ses_1"}, [base.Named("ses_1")]),
+        (
+            "opencode",
+            {"type": "text", "part": {"text": "hi"}},
+            [base.TookIn(), base.Said("says: hi")],
+        ),
+        ("opencode", {"type": "tool_use", "part": {"tool": "t"}}, [base.TookIn, base.Said]),
+        ("opencode", {"type": "step_finish", "part": {"tokens": {"output": 0}}}, []),
+        ("opencode", {"type": "step_finish", "part": {"tokens": {"output": 7}}}, [base.TookIn()]),
+        (
+            "opencode",
+            {"type": "error", "error": {"name": "APIError", "data": {"message": "m"}}},
+            [base.Failed("m")],
+        ),
+        ("opencode", "Error: Session not found", [base.NoSession]),
+        ("opencode", "some text", [base.Said("some text")]),
+    ],
+)
+def test_a_line_is_read_as(agent: str, line: Any, expected: list[Any]) -> None:
+    found = signs(agent, line)
+
+    assert len(found) == len(expected)
+    for sign, wanted in zip(found, expected, strict=True):
+        assert isinstance(sign, wanted) if isinstance(wanted, type) else sign == wanted
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
+@pytest.mark.parametrize(
+    "type_", ["system", "assistant", "item.started", "item.completed", "error"]
+)
+@pytest.mark.parametrize("value", [None, 1, "x", [], [1], {"content": 3}, {"type": []}])
+def test_no_line_is_too_odd_to_be_read(agent: str, type_: str, value: Any) -> None:
+    names = ("message", "item", "part", "error", "mcp_servers", "session_id", "sessionID")
+    line = {"type": type_, "subtype": "init", **dict.fromkeys(names, value)}
+
+    for sign in signs(agent, line):
+        assert isinstance(sign, base.Sign)
+
+
+def test_the_book_keeps_what_the_program_calls_a_session(mailbox: Mailbox) -> None:
+    book = SessionBook(mailbox.path / "state", "codex", mailbox.path)
+
+    assert book.find("../../etc") is None
+    book.remember("../../etc", "t1")
+    book.remember("s2", "t2")
+
+    again = SessionBook(mailbox.path / "state", "codex", mailbox.path)
+    assert (again.find("../../etc"), again.find("s2")) == ("t1", "t2")
+    assert SessionBook(mailbox.path / "state", "opencode", mailbox.path).find("s2") is None
+    for path in (mailbox.path / "state" / "codex").iterdir():
+        path.write_text("{")
+    assert again.find("s2") is None
+
+
+def test_two_groups_with_the_same_session_id_have_two_sessions(tmp_path: Path) -> None:
+    other = Path("/ipc/other")
+    SessionBook(tmp_path, "codex", MAILBOX).remember("main", "thread-of-the-team")
+
+    assert SessionBook(tmp_path, "codex", other).find("main") is None
+    assert SessionBook(tmp_path, "codex", MAILBOX).find("main") == "thread-of-the-team"
+    assert claude_id("main", MAILBOX) != claude_id("main", other)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
+def test_what_stands_among_the_errors_is_no_event(agent: str) -> None:
+    event = {"type": "item.started", "sessionID": "x", "item": {}, "message": {}}
+    for type_ in ("item.started", "assistant", "text"):
+        line = json.dumps(event | {"type": type_})
+
+        assert list(cores.load(agent).read_error(line)) == [base.Said(line)]
+
+
+def test_the_book_lies_where_the_environment_says() -> None:
+    assert str(state_folder({"PYNCHY_STATE_DIR": "/a"})) == "/a"
+    assert str(state_folder({"XDG_STATE_HOME": "/b"})) == "/b/agent_runner"
