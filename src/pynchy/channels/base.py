@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pynchy.errors import AskingUnsupported
-from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId
+from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
 
 
 class ReplyDesk(Protocol):
@@ -21,6 +21,9 @@ class ReplyDesk(Protocol):
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """Return the question, ended because the person will not answer."""
 
+    def open_cards(self, channel: str) -> list[ShownCard]:
+        """Return what the channel shows of open questions, also from before a restart."""
+
 
 class Channel:
     """The base of every channel. One that cannot ask need not override `send_ask_user`."""
@@ -29,6 +32,9 @@ class Channel:
     # Chat channels answer to the group's list of allowed users. Where holding the data
     # folder's token is the permission, there is nobody to list.
     checks_users = True
+    # A channel that waits its turn, because its service limits the rate, may need longer than
+    # the setting says; it fails by itself when the service does not answer.
+    least_send_timeout = 0.0
 
     async def open(self, desk: ReplyDesk) -> None:
         """Connect, and from now on pass replies to the desk."""

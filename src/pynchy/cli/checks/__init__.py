@@ -3,5 +3,6 @@
 machine   Python, disk, inotify, the clock
 files     the settings, the data folder, the token, what a killed host left behind
 host      the running host and what it complains of
+slack     the secrets, what they open, and each group's chat
 groups    channels, who may answer, the launcher, and how isolated each agent is
 """

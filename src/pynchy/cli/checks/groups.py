@@ -10,6 +10,7 @@ from pathlib import Path
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
 from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
+from pynchy.sessions.process import find_runner
 
 # Programs that put what they start behind a wall of its own.
 _SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
@@ -78,13 +79,33 @@ def _check_launcher(
     if launcher.cwd is not None and not Path(launcher.cwd).is_dir():
         fix = f"make the folder, or change cwd in [groups.{name}.launcher]"
         yield problem(check, f"the launcher's folder {launcher.cwd} is not there", fix)
+    if launcher.kind == "process":
+        yield from _check_agent(name, launcher, environ)
+        return
     program = launcher.command[0]
     found = _which(program, launcher, environ)
     if found is None:
         fix = f"install it, or change command in [groups.{name}.launcher]"
         yield problem(check, f"the launcher {program} is not an executable on the PATH", fix)
     else:
-        yield fine(check, f"resumed by {found}")
+        yield fine(check, f"started and resumed by {found}")
+
+
+def _check_agent(
+    name: str, launcher: LauncherSettings, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Say whether the agent program and what runs it are there, and how it would be resumed."""
+    check, table = f"group {name}", f"[groups.{name}.launcher]"
+    agent = launcher.agent or ""
+    runner, program = find_runner(launcher, environ), _which(agent, launcher, environ)
+    if runner is None:
+        fix = f"install container/agent_runner, or set runner in {table}"
+        yield problem(check, f"the runner {launcher.runner} is not an executable on the PATH", fix)
+    if program is None:
+        fix = f"install it, or add its folder to PATH in {table}: env = {{ PATH = … }}"
+        yield problem(check, f"its agent program {agent} is not on the PATH", fix)
+    if runner and program:
+        yield fine(check, f"started and resumed as {agent} ({program}) by {runner}")
 
 
 def _which(program: str, launcher: LauncherSettings, environ: Mapping[str, str]) -> str | None:
@@ -98,7 +119,8 @@ def _isolation(name: str, group: GroupSettings) -> Finding:
     if group.agent_uid not in {None, os.getuid(), 0}:
         words = f"its agent runs as user {group.agent_uid}; mount responses and input read-only"
         return fine(check, words)
-    program = Path(group.launcher.command[0]).name if group.launcher else ""
+    command = group.launcher.command if group.launcher else ()
+    program = Path(command[0]).name if command else ""
     if program in _SANDBOXES:
         return fine(check, f"its agent is started in a sandbox ({program})")
     return warning(

@@ -1,0 +1,119 @@
+"""The socket to Slack (Socket Mode), which needs no public address.
+
+It is opened with tokens that were checked. After each new connection the owner is told, to catch
+up on what was said meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.async_app import AsyncApp
+
+from pynchy.channels.slack.link import Link
+from pynchy.channels.slack.web import TokenRefused, Web
+from pynchy.errors import ChannelUnavailable
+
+log = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 10.0
+# Slack's library reconnects by itself; after so many looks without success it is begun anew.
+_LOOKS = 4
+_DOUBT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom a link serves: `identify` checks the bot token, `arrived` hears of a connection."""
+
+    identify: Callable[[], Awaitable[None]]
+    arrived: Callable[[], None]
+
+
+class Socket(Link):
+    """Keeps one socket open."""
+
+    def __init__(
+        self, app: AsyncApp, web: Web, app_token: str, ping_seconds: float, owner: Owner
+    ) -> None:
+        super().__init__()
+        self._app = app
+        self._web = web
+        self._app_token = app_token
+        self._ping_seconds = ping_seconds
+        self._owner = owner
+        self._handler: AsyncSocketModeHandler | None = None
+
+    async def connect(self) -> None:
+        """See Link."""
+        await self._owner.identify()
+        await self._check_app_token()
+        self._handler = handler = AsyncSocketModeHandler(
+            self._app,
+            self._app_token,
+            web_client=self._web.client,
+            ping_interval=self._ping_seconds,
+        )
+        handler.client.message_listeners.append(self._hear)
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await handler.connect_async()  # type: ignore[no-untyped-call]
+        except TimeoutError as exc:
+            raise ChannelUnavailable("Slack's socket does not open") from exc
+
+    async def watch(self) -> None:
+        """See Link."""
+        silent, quiet_seconds = 0, 0.0
+        while silent < _LOOKS:
+            await asyncio.sleep(self._ping_seconds)
+            silent = 0 if await self._is_alive() else silent + 1
+            quiet_seconds += self._ping_seconds
+            if not silent and quiet_seconds >= _DOUBT_SECONDS:
+                # A socket can look alive and bring nothing: see whether something was said.
+                quiet_seconds = 0.0
+                await self._doubt()
+        raise ChannelUnavailable("the connection to Slack went silent; connecting anew")
+
+    async def _is_alive(self) -> bool:
+        if self._handler is not None and await self._handler.client.is_connected():
+            if not self.refused:
+                self.problem = None
+            return True
+        self.problem = "the connection to Slack is interrupted; trying again"
+        return False
+
+    async def _doubt(self) -> None:
+        """Look at the token, and for replies; a socket that works is kept whatever comes of it."""
+        try:
+            await self._owner.identify()
+        except ChannelUnavailable as exc:
+            self.note(exc)
+        else:
+            self.refused = False
+            self._owner.arrived()
+
+    async def close(self) -> None:
+        """See Link."""
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            await handler.close_async()  # type: ignore[no-untyped-call]
+
+    async def _check_app_token(self) -> None:
+        """Look at the token first: connecting would try a wrong one for ever."""
+        client = self._web.client
+        try:
+            await self._web.call(client.apps_connections_open, app_token=self._app_token)
+        except TokenRefused as exc:
+            raise TokenRefused(f"the app token (xapp-…) does not work: {exc}") from exc
+
+    async def _hear(self, _client: object, message: dict[str, Any], _raw: object) -> None:
+        if message.get("type") != "hello":
+            return
+        if (count := message.get("num_connections") or 1) > 1:
+            log.warning("more than one socket is open to Slack", extra={"count": count})
+        self._owner.arrived()

@@ -1,0 +1,260 @@
+"""From clicks and replies to the desk, and from its refusals back to the person alone.
+
+Slack has been thanked before anything here begins; what counts is what the desk returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pynchy.channels.base import ReplyDesk
+from pynchy.channels.slack import blocks, ids
+from pynchy.channels.slack.book import Book, Shown
+from pynchy.channels.slack.marks import Identity
+from pynchy.channels.slack.payloads import Click, Payload, Person, Said, read_click, read_said
+from pynchy.channels.slack.people import People
+from pynchy.channels.slack.recall import Recall
+from pynchy.channels.slack.replies import Sender, from_click, from_words, without_short_id
+from pynchy.channels.slack.text import clip
+from pynchy.channels.slack.web import Refused, Web
+from pynchy.errors import (
+    AlreadyOver,
+    ChannelUnavailable,
+    InvalidReply,
+    NotAllowed,
+    ReplyRejected,
+)
+from pynchy.model import PendingQuestion, Reply, RequestId
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 5_000
+_TOLD = 2_500
+_ANSWERING = (ids.PICK, ids.OTHER, ids.SUBMIT, ids.DECLINE)
+_FAILED = "Something went wrong here, and your answer was not taken. Please try again."
+_FORGOTTEN = "this copy of the card does not count; look for a newer one, or reply in its thread"
+_TAKEN, _REFUSED = "white_check_mark", "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the inbox works with."""
+
+    web: Web
+    book: Book
+    recall: Recall
+    people: People
+    identity: Identity
+
+
+class Inbox:
+    """Takes everything that people do in Slack."""
+
+    def __init__(self, name: str, desk: ReplyDesk, means: Means) -> None:
+        self._name = name
+        self._desk = desk
+        self._book = means.book
+        self._recall = means.recall
+        self._web = means.web
+        self._people = means.people
+        self._identity = means.identity
+        self._seen: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def clicked(self, payload: Payload) -> None:
+        """Take a click; a toggle, which changes nothing yet, is none."""
+        click = read_click(payload)
+        if click is None or not click.action_id.startswith(_ANSWERING):
+            return
+        if click.happened and self._is_known(click.person.user_id, click.ts, click.happened):
+            return
+        async with self._working():
+            try:
+                await self._check_team(click.person)
+                pending = await self._take_click(click)
+            except ReplyRejected as exc:
+                await self.tell(click.person, click.channel, click.thread, _refusal(exc))
+            except Exception:
+                log.exception("a click could not be taken")
+                await self.tell(click.person, click.channel, click.thread, _FAILED)
+            else:
+                await self._thank(click, pending)
+
+    async def said(self, event: Payload) -> None:
+        """Take a message; only a person's reply in the thread of a card is meant for us."""
+        said = read_said(event)
+        if said is None or self._identity.bot_user_id in {said.person.user_id, *said.seen_by}:
+            return
+        async with self._working():
+            await self._recall.thread_of(said)
+            # What was said in a thread before the card came is not about it.
+            held = self._book.in_thread(said.channel, said.thread)
+            cards = [shown for shown in held if shown.since < float(said.ts)]
+            if cards and not self._is_known(said.channel, said.ts):
+                await self._hear(said, cards)
+
+    async def tell(self, person: Person, channel: str, thread: str | None, text: str) -> None:
+        """Tell something to one person alone; it is no loss if that does not work."""
+        try:
+            await self._web.call(
+                self._web.client.chat_postEphemeral,
+                channel=channel,
+                user=person.user_id,
+                thread_ts=thread,
+                text=blocks.fallback(text),
+                blocks=[blocks.section(clip(text, _TOLD))],
+            )
+        except ChannelUnavailable as exc:
+            log.warning("a person could not be told", extra={"why": str(exc)})
+
+    async def drain(self) -> None:
+        """Return when nothing is being taken any more."""
+        await self._idle.wait()
+
+    async def _take_click(self, click: Click) -> PendingQuestion:
+        shown = await self._find(click)
+        sender = await self._sender(click.person)
+        if click.action_id == ids.DECLINE:
+            return await self._desk.decline(sender.reply(shown))
+        if shown.questions:
+            return await self._desk.answer(from_click(sender, shown, click))
+        try:
+            # Without a value this cannot answer, but it says how the question ended.
+            return await self._desk.answer(sender.reply(shown))
+        except InvalidReply as exc:
+            raise InvalidReply(_FORGOTTEN) from exc
+
+    async def _find(self, click: Click) -> Shown:
+        """Return the card. Raise InvalidReply if the message shows none of ours."""
+        request_id = ids.request_of(click.block_id)
+        shown = self._book.find(click.channel, click.ts)
+        if request_id is not None and (shown is None or not shown.questions):
+            await self._book.posted(request_id)
+            shown = self._book.find(click.channel, click.ts)
+        if shown is None and request_id is not None:
+            shown = await self._look_up(click, request_id)
+        if shown is None or shown.request_id != request_id:
+            raise InvalidReply("this copy of the card does not count; look for a newer one")
+        return shown
+
+    async def _look_up(self, click: Click, request_id: RequestId) -> Shown | None:
+        """Return the card of a message that is in no record, by what Slack knows of it."""
+        try:
+            return await self._recall.card_of(click)
+        except Refused:
+            return None
+        except ChannelUnavailable as exc:
+            log.warning("a clicked card could not be looked up", extra={"why": str(exc)})
+        asking = self._book.asking(request_id)
+        here = [shown for shown in asking if shown.place.channel == click.channel]
+        return here[0] if len(here) == 1 else None
+
+    async def _hear(self, said: Said, cards: list[Shown]) -> None:
+        shown = cards[-1]
+        try:
+            await self._check_team(said.person)
+            shown, text = self._addressed(said, cards)
+            sender = await self._sender(said.person)
+            pending = await self._desk.answer(_reply(sender, shown, said, text))
+        except ReplyRejected as exc:
+            await self._refuse(said, shown, exc)
+        except Exception:
+            log.exception("a reply could not be taken")
+            self._seen.pop((said.channel, said.ts), None)
+            await self.tell(said.person, said.channel, said.thread, _FAILED)
+        else:
+            await self._mark(said, _TAKEN)
+            if pending.ending is None:
+                await self.tell(said.person, said.channel, said.thread, _still_open(pending))
+
+    def _addressed(self, said: Said, cards: list[Shown]) -> tuple[Shown, str]:
+        """Return which card the reply is for, open or over, and what it says.
+
+        Where a thread has held several, a reply without an id may be a late one to another.
+        """
+        for shown in cards:
+            text = without_short_id(said.text, shown.short_id)
+            if text is not None:
+                return shown, text
+        waiting = [shown.short_id for shown in cards if self._book.is_open(shown)]
+        if len(cards) == 1 or not waiting:
+            return cards[-1], said.text
+        raise InvalidReply(
+            f"this thread has held several questions: begin your reply with the id of the one "
+            f"you mean (open: {', '.join(waiting)}), such as “{waiting[-1]}: yes”"
+        )
+
+    async def _refuse(self, said: Said, shown: Shown, exc: ReplyRejected) -> None:
+        if isinstance(exc, AlreadyOver | NotAllowed):
+            # People go on talking in a thread; nobody is told the same thing twice there.
+            if said.person.user_id in shown.told:
+                return
+            shown.told.add(said.person.user_id)
+        else:
+            await self._mark(said, _REFUSED)
+        await self.tell(said.person, said.channel, said.thread, _refusal(exc))
+
+    async def _thank(self, click: Click, pending: PendingQuestion) -> None:
+        if pending.ending is None:
+            await self.tell(click.person, click.channel, click.thread, _still_open(pending))
+
+    async def _mark(self, said: Said, name: str) -> None:
+        """Leave a sign on the reply, which also tells a restarted host that it was taken."""
+        add = self._web.client.reactions_add
+        try:
+            await self._web.call(add, channel=said.channel, timestamp=said.ts, name=name)
+        except ChannelUnavailable as exc:
+            log.info("a reply could not be marked", extra={"why": str(exc)})
+
+    async def _sender(self, person: Person) -> Sender:
+        return Sender(await self._people.name(person), person.user_id, self._name)
+
+    async def _check_team(self, person: Person) -> None:
+        teams = person.teams or {await self._people.team(person)}
+        if teams != {self._identity.team_id or None}:
+            raise NotAllowed("you are not known to be of this workspace, and may not answer this")
+
+    def _is_known(self, *what: str) -> bool:
+        """True for a second delivery of the same thing."""
+        known = what in self._seen
+        self._seen[what] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return known
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[None]:
+        self._busy += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._idle.set()
+
+
+def _reply(sender: Sender, shown: Shown, said: Said, text: str) -> Reply:
+    if not shown.questions:
+        return sender.reply(shown, values=(text,))
+    part = shown.part(said.thread)
+    return from_words(sender, shown, text, part.question if part else None)
+
+
+def _refusal(exc: ReplyRejected) -> str:
+    if isinstance(exc, AlreadyOver):
+        return f"This question is over already: {exc.ending.describe()}"
+    return f"Not taken: {exc}"
+
+
+def _still_open(pending: PendingQuestion) -> str:
+    answered = {draft.question for draft in pending.drafts}
+    left = [str(n + 1) for n in range(len(pending.questions)) if n not in answered]
+    return f"Noted. Still to be answered: question {', '.join(left)}."

@@ -1,0 +1,154 @@
+"""Everything that Slack refuses in a message, checked in one place before it is sent.
+
+Slack rejects a whole message for one part that is too long, and then nobody sees the question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pynchy.channels.slack.text import length
+
+Block = dict[str, Any]
+
+BLOCKS = 50
+# Slack does not say how much all blocks together may hold; it has refused 13,200 characters.
+BUDGET = 12_000
+SECTION = 3_000
+HEADER = 150
+BUTTON = 75
+BUTTON_VALUE = 2_000
+IDENTIFIER = 255
+OPTION = 75
+OPTION_VALUE = 75
+CHOICES = 10
+SELECT = 100
+INPUT = 3_000
+INPUT_LABEL = 2_000
+PLACEHOLDER = 150
+URL = 3_000
+FALLBACK = 3_999
+CONTEXT_ELEMENTS = 10
+ACTION_ELEMENTS = 25
+
+_CHOICE_TYPES = {"radio_buttons", "checkboxes"}
+_IN_ACTIONS = {"button", "static_select", "overflow", "datepicker", *_CHOICE_TYPES}
+_IN_INPUT = {"plain_text_input", "static_select", *_CHOICE_TYPES}
+_RICH = {"rich_text_section", "rich_text_preformatted"}
+
+
+def size(block: Block) -> int:
+    """Return what the block takes of the budget."""
+    return length(json.dumps(block, ensure_ascii=False, separators=(",", ":"))) + 1
+
+
+def violations(text: str, blocks: list[Block]) -> list[str]:
+    """Return every reason for which Slack would refuse the message."""
+    return [*_message(text, blocks), *(why for block in blocks for why in _block(block))]
+
+
+def _message(text: str, blocks: list[Block]) -> Iterator[str]:
+    yield from _text_between("the fallback text", text, FALLBACK)
+    if not 0 < len(blocks) <= BLOCKS:
+        yield f"{len(blocks)} blocks"
+    if (total := sum(map(size, blocks))) > BUDGET:
+        yield f"{total} characters in all blocks"
+    ids = [block["block_id"] for block in blocks if "block_id" in block]
+    if len(set(ids)) < len(ids):
+        yield "a block_id is used twice"
+
+
+def _block(block: Block) -> Iterator[str]:
+    yield from _text_between("block_id", block.get("block_id", "-"), IDENTIFIER)
+    match block["type"]:
+        case "header":
+            yield from _text_object("header", block["text"], HEADER, plain=True)
+        case "section":
+            yield from _text_object("section", block["text"], SECTION)
+            if "accessory" in block:
+                yield from _element(block["accessory"], {"button"})
+        case "context":
+            yield from _count("context elements", block["elements"], CONTEXT_ELEMENTS)
+            for element in block["elements"]:
+                yield from _text_object("context", element, SECTION)
+        case "actions":
+            yield from _actions(block)
+        case "input":
+            yield from _text_object("input label", block["label"], INPUT_LABEL, plain=True)
+            yield from _element(block["element"], _IN_INPUT)
+        case "rich_text":
+            yield from _rich_text(block)
+        case "divider":
+            return
+        case other:
+            yield f"a block of the unknown type {other}"
+
+
+def _actions(block: Block) -> Iterator[str]:
+    yield from _count("actions elements", block["elements"], ACTION_ELEMENTS)
+    ids = [element["action_id"] for element in block["elements"]]
+    if len(set(ids)) < len(ids):
+        yield "an action_id is used twice in its block"
+    for element in block["elements"]:
+        yield from _element(element, _IN_ACTIONS)
+
+
+def _rich_text(block: Block) -> Iterator[str]:
+    for part in block["elements"]:
+        if part["type"] not in _RICH:
+            yield f"a rich text part of the unknown type {part['type']}"
+        for element in part["elements"]:
+            yield from _text_between("rich text", element["text"], SECTION)
+
+
+def _element(element: Block, allowed: set[str]) -> Iterator[str]:
+    kind = element["type"]
+    if kind not in allowed:
+        yield f"{kind} is not allowed here"
+    yield from _text_between("action_id", element["action_id"], IDENTIFIER)
+    if "placeholder" in element:
+        yield from _text_object("placeholder", element["placeholder"], PLACEHOLDER, plain=True)
+    match kind:
+        case "button":
+            yield from _text_object("button", element["text"], BUTTON, plain=True)
+            yield from _text_between("button value", element.get("value", "-"), BUTTON_VALUE)
+            yield from _text_between("button url", element.get("url", "-"), URL)
+        case "plain_text_input":
+            if not 0 < element.get("max_length", 1) <= INPUT:
+                yield "max_length of an input"
+        case "radio_buttons" | "checkboxes":
+            yield from _options(element["options"], CHOICES)
+        case "static_select":
+            yield from _options(element["options"], SELECT)
+
+
+def _options(options: list[Block], most: int) -> Iterator[str]:
+    yield from _count("options", options, most)
+    values = [option["value"] for option in options]
+    if len(set(values)) < len(values):
+        yield "an option value is used twice"
+    for option in options:
+        yield from _text_object("option", option["text"], OPTION)
+        yield from _text_between("option value", option["value"], OPTION_VALUE)
+        if "description" in option:
+            yield from _text_object("option description", option["description"], OPTION)
+
+
+def _count(what: str, found: list[Block], most: int) -> Iterator[str]:
+    if not 0 < len(found) <= most:
+        yield f"{len(found)} {what}"
+
+
+def _text_object(what: str, obj: Block, most: int, *, plain: bool = False) -> Iterator[str]:
+    if obj["type"] not in ({"plain_text"} if plain else {"plain_text", "mrkdwn"}):
+        yield f"{what} as {obj['type']}"
+    yield from _text_between(what, obj["text"], most)
+
+
+def _text_between(what: str, text: str, most: int) -> Iterator[str]:
+    if not text.strip():
+        yield f"{what} is empty"
+    if length(text) > most:
+        yield f"{what} has {length(text)} of at most {most} characters"

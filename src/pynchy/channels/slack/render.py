@@ -1,0 +1,228 @@
+"""Turn a question into the messages that show it: a pure function that never fails.
+
+One question with a single choice is answered by one click. Everything else is ticked, written and
+submitted: together while it fits into one message, else one message for each question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pynchy.channels.slack import blocks, ids, limits, options
+from pynchy.channels.slack.limits import Block
+from pynchy.channels.slack.options import Detail
+from pynchy.channels.slack.pages import Page, Piece, Role, fits, pack
+from pynchy.channels.slack.text import chunks, one_line
+from pynchy.model import Card, Question, RequestId, Urgency
+
+_MOST_PAGES = 3
+_MOST_DETAILS = 20
+_BRIEF = 200
+_REPEAT = "This card may be a repeat. It is the same question: one answer closes every copy."
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is posted: blocks, and the text of the notification."""
+
+    text: str
+    blocks: list[Block]
+    question: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A card: its messages, and what is told at more length in its thread."""
+
+    messages: tuple[Message, ...]
+    details: tuple[Message, ...] = ()
+
+
+def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> Rendering:
+    """Return the messages that ask the questions, each within Slack's limits."""
+    text = fallback(questions, card)
+    repeat = [blocks.own_words(_REPEAT)] if card.repeated else []
+    messages = [
+        Message(text, [*repeat, *_continued(number, card), *page.blocks()], page.question)
+        for number, page in enumerate(layout(request_id, questions, card))
+    ]
+    return Rendering(tuple(messages), tuple(_details(request_id, questions, card)))
+
+
+def layout(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> list[Page]:
+    """Return the card's pages. They are the same whatever has become of the question."""
+    top, bottom = _frame(questions, card), _footer(request_id, card)
+    if len(questions) > 1:
+        together = [top, *_batch(request_id, questions, card)]
+        if fits(together):
+            return [Page(tuple(together))]
+    pages: list[Page] = []
+    for number, question in enumerate(questions):
+        pieces = [] if number else [top]
+        pieces += _heading(number, questions)
+        detail = _detail(request_id, number, question)
+        pieces += _controls(request_id, number, question, detail)
+        pieces += [bottom] if number == len(questions) - 1 else []
+        pages += pack(pieces, None if len(questions) == 1 else number + 1)
+    return pages
+
+
+def fallback(questions: tuple[Question, ...], card: Card) -> str:
+    """Return what a notification says."""
+    urgent = "Urgent: " if card.urgency is Urgency.HIGH else ""
+    asked = " / ".join(one_line(question.text, _BRIEF) for question in questions)
+    who = one_line(card.agent or card.group, _BRIEF)
+    return blocks.fallback(f"{urgent}{who} asks ({card.short_id}): {asked}")
+
+
+def frame(questions: tuple[Question, ...], card: Card) -> list[Block]:
+    """Return the top of a card: what it is about, who asks, and its short id."""
+    urgent = "🔴 Urgent: " if card.urgency is Urgency.HIGH else ""
+    title = card.title or questions[0].header or f"{card.agent or card.group} asks"
+    told = [("Agent", card.agent), ("Task", card.task), ("Group", card.group)]
+    who = [f"{name}: {one_line(value, _BRIEF)}" for name, value in told if value.strip()]
+    return [blocks.header(f"{urgent}{title}"), blocks.context(*who, f"Id: {card.short_id}")]
+
+
+def _frame(questions: tuple[Question, ...], card: Card) -> Piece:
+    return Piece(Role.FRAME, (*frame(questions, card), *_deadlines(questions, card)))
+
+
+def _deadlines(questions: tuple[Question, ...], card: Card) -> Iterable[Block]:
+    hurry = " · no hurry" if card.urgency is Urgency.LOW else ""
+    if card.defaults_at is None:
+        yield blocks.own_words(f"Open until {blocks.moment(card.expires_at)}{hurry}")
+        return
+    taken = "; ".join(", ".join(question.default) for question in questions)
+    yield blocks.own_words(
+        f"Without an answer by {blocks.moment(card.defaults_at)} the agent takes its own default:"
+    )
+    yield blocks.context(one_line(taken, 2 * _BRIEF))
+
+
+def _continued(page: int, card: Card) -> list[Block]:
+    return [] if page == 0 else [blocks.context(f"Id: {card.short_id}, continued")]
+
+
+def _heading(number: int, questions: tuple[Question, ...]) -> list[Piece]:
+    """Return the question's text, whole, with its number if it is not the only one."""
+    question = questions[number]
+    several = len(questions) > 1
+    header = one_line(question.header, _BRIEF) if question.header.strip() else ""
+    place = f"Question {number + 1} of {len(questions)}" if several else ""
+    line = " · ".join(filter(None, [place, header]))
+    head = [blocks.context(line)] if line else []
+    first, *more = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
+    return [
+        Piece(Role.ASKED, (*head, first)),
+        *(Piece(Role.ASKED, (block,)) for block in more),
+    ]
+
+
+def _detail(request_id: RequestId, number: int, question: Question) -> Detail:
+    """Return how much of each option the card shows: as much as is bearable."""
+    if not options.can_be_clipped(question):
+        return Detail.WHOLE
+    text = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
+    for detail in Detail:
+        controls = _controls(request_id, number, question, detail)
+        asked = [Piece(Role.ASKED, (block,)) for block in text]
+        if len(pack([*asked, *controls])) <= _MOST_PAGES + _long(question):
+            return detail
+    return Detail.LABELS
+
+
+def _long(question: Question) -> int:
+    """Return how many pages the text of the question takes by itself."""
+    return len(question.text) // limits.BUDGET
+
+
+def _controls(
+    request_id: RequestId, number: int, question: Question, detail: Detail
+) -> list[Piece]:
+    if question.options and not question.multi_select:
+        clicks = options.buttons(request_id, number, question, detail)
+        return [*clicks, _words(request_id, number, "Other", "Your own words, then enter")]
+    if not question.options:
+        return [_words(request_id, number, "Your answer", "Type it, then enter")]
+    if options.boxes_fit(request_id, number, question):
+        told = [] if options.is_short(question) else options.listed(question, detail)
+        return [*told, _ticks(request_id, number, question)]
+    hint = "Numbers, such as 1, 3, 12, or your own words; then enter"
+    answer = _words(request_id, number, "Your choice, by number", hint)
+    return [*options.listed(question, detail), answer]
+
+
+def _words(request_id: RequestId, number: int, label: str, hint: str) -> Piece:
+    made = blocks.text_input(request_id, number, label, hint, on_enter=True)
+    return Piece(Role.CONTROL, (made,))
+
+
+def _ticks(request_id: RequestId, number: int, question: Question) -> Piece:
+    """Return boxes, a line for words and Submit: they must be in the same message."""
+    return Piece(
+        Role.CONTROL,
+        (
+            *options.boxes(request_id, number, question),
+            blocks.text_input(request_id, number, "Other", "Your own words", on_enter=True),
+            blocks.actions(request_id, f"q{number}:submit", _submit(str(number))),
+        ),
+    )
+
+
+def _batch(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> Iterable[Piece]:
+    """Yield all questions with one Submit."""
+    for number, question in enumerate(questions):
+        yield Piece(Role.FRAME, (blocks.divider(),))
+        yield from _heading(number, questions)
+        if not options.is_short(question):
+            yield from options.listed(question)
+        label = "Other" if question.options else "Your answer"
+        words = blocks.text_input(request_id, number, label, "Your own words", on_enter=False)
+        yield Piece(Role.CONTROL, (*options.boxes(request_id, number, question), words))
+    yield _footer(request_id, card, _submit("all"))
+
+
+def _submit(value: str) -> Block:
+    return blocks.button("Submit", ids.SUBMIT, value, style="primary")
+
+
+def _footer(request_id: RequestId, card: Card, *first: Block) -> Piece:
+    link = [blocks.link_button(card.link)] if card.link and len(card.link) <= limits.URL else []
+    decline = blocks.button("Decline", ids.DECLINE, "decline")
+    row = blocks.actions(request_id, "end", *first, decline, *link)
+    reply = (
+        f"You can also reply in the thread; where it has several questions, “{card.short_id}: …”."
+    )
+    return Piece(Role.CONTROL, (row, blocks.context(reply)))
+
+
+def _details(
+    request_id: RequestId, questions: tuple[Question, ...], card: Card
+) -> Iterable[Message]:
+    """Yield what goes into the thread: options that the card only names, and previews."""
+    pieces = [
+        piece
+        for number, question in enumerate(questions)
+        for piece in _details_of(request_id, number, question)
+    ]
+    text = blocks.fallback(f"More about question {card.short_id}")
+    pages = pack(pieces)
+    for page in pages[:_MOST_DETAILS]:
+        yield Message(text, page.blocks())
+    if len(pages) > _MOST_DETAILS:
+        rest = f"The rest is too long for Slack: pynchy show {card.short_id}"
+        yield Message(text, [blocks.context(rest)])
+
+
+def _details_of(request_id: RequestId, number: int, question: Question) -> Iterable[Piece]:
+    if _detail(request_id, number, question) is not Detail.WHOLE:
+        yield Piece(Role.ASKED, (blocks.context("The options, whole:"),))
+        yield from options.listed(question)
+    for index, option in enumerate(question.options):
+        if option.preview.strip():
+            title = f"Preview of {options.in_words(index, option, Detail.LABELS)}"
+            first, *more = chunks(option.preview, limits.SECTION)
+            yield Piece(Role.ASKED, (blocks.section(title), blocks.preformatted(first)))
+            yield from (Piece(Role.ASKED, (blocks.preformatted(part),)) for part in more)

@@ -1,0 +1,188 @@
+"""Turn a click or a reply in a thread into a Reply for the desk, or say what is missing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pynchy.channels.slack import ids
+from pynchy.channels.slack.book import Shown
+from pynchy.channels.slack.payloads import Click
+from pynchy.channels.slack.text import one_line
+from pynchy.errors import InvalidReply
+from pynchy.model import Answer, Question, Reply
+
+# Neither “1.5 GB” nor “1:30” is numbered.
+_NUMBERED = re.compile(r"([0-9]{1,2})\s*(?::(?![0-9])|[.)](?=\s))\s*(\S.*)\Z")
+_NUMBER = re.compile(r"[0-9]{1,3}\Z")
+_SEPARATOR = re.compile(r"[,;]\s*")
+_INDEX = re.compile(r"[0-9]{1,4}\Z")
+_BRIEF = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who replies, and in which channel."""
+
+    by: str
+    user_id: str
+    channel: str
+
+    def reply(
+        self,
+        shown: Shown,
+        *,
+        answers: tuple[Answer, ...] = (),
+        values: tuple[str, ...] = (),
+        question: int | None = None,
+    ) -> Reply:
+        """Return what the person says to the card."""
+        return Reply(
+            target=shown.request_id,
+            group=shown.group,
+            by=self.by,
+            channel=self.channel,
+            values=values,
+            answers=answers,
+            question=question,
+            user_id=self.user_id,
+            chat=shown.jid,
+        )
+
+
+def from_click(sender: Sender, shown: Shown, click: Click) -> Reply:
+    """Return the answer that the click gives. Raise InvalidReply with what is missing."""
+    kind, _, rest = click.action_id.removeprefix(ids.PREFIX).partition(":")
+    if f"{ids.PREFIX}{kind}" == ids.PICK:
+        number, option = _pair(rest)
+        answer = Answer((_label(shown, number, option),), click.written(number))
+        return sender.reply(shown, answers=(answer,), question=_only(shown, number))
+    which = rest or click.value
+    if _INDEX.match(which):
+        return _one(sender, shown, click, int(which))
+    return sender.reply(shown, answers=_all(shown, click))
+
+
+def from_words(sender: Sender, shown: Shown, text: str, question: int | None) -> Reply:
+    """Return the answer that a reply in the thread gives. Raise InvalidReply if it is unclear."""
+    if len(shown.questions) == 1 or question is not None:
+        return sender.reply(shown, values=(text,), question=question)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    numbered = [match for line in lines if (match := _NUMBERED.match(line))]
+    if numbered and len(numbered) == len(lines):
+        return _by_number(
+            sender, shown, {int(m.group(1)): m.group(2) for m in numbered}, len(lines)
+        )
+    if numbered or len(lines) != len(shown.questions):
+        raise _unclear(shown)
+    return sender.reply(shown, values=tuple(lines))
+
+
+def _by_number(sender: Sender, shown: Shown, said: dict[int, str], lines: int) -> Reply:
+    """Return the answers in the order of the questions, whatever order they were given in."""
+    count = len(shown.questions)
+    known = said.keys() <= set(range(1, count + 1))
+    if known and lines == len(said) == count:
+        return sender.reply(shown, values=tuple(said[number] for number in sorted(said)))
+    if known and lines == 1:
+        [(number, text)] = said.items()
+        return sender.reply(shown, values=(text,), question=number)
+    raise _unclear(shown)
+
+
+def _unclear(shown: Shown) -> InvalidReply:
+    count = len(shown.questions)
+    return InvalidReply(
+        f"{count} questions were asked: reply with {count} lines, one for each, either all with "
+        "the number of their question or none; or answer one alone, such as “2: yes”"
+    )
+
+
+def without_short_id(text: str, short_id: str) -> str | None:
+    """Return what follows the short id at the start of a reply; None if it is not there."""
+    addressed = re.compile(rf"(?i)#?{re.escape(short_id)}\b[\s:,]*(.*)\Z", re.DOTALL)
+    match = addressed.match(text.strip())
+    return match.group(1) if match else None
+
+
+def _one(sender: Sender, shown: Shown, click: Click, number: int) -> Reply:
+    answer = _answer(shown, click, number)
+    if answer is None:
+        raise InvalidReply("choose something or write your answer, then submit")
+    only = _only(shown, number)
+    if answer.selected or answer.text is None:
+        return sender.reply(shown, answers=(answer,), question=only)
+    # What was typed may be the number of an option.
+    return sender.reply(shown, values=(answer.text,), question=only)
+
+
+def _all(shown: Shown, click: Click) -> tuple[Answer, ...]:
+    answers = [_answer(shown, click, number) for number in range(len(shown.questions))]
+    missing = [_name(shown, number) for number, answer in enumerate(answers) if answer is None]
+    if missing:
+        raise InvalidReply(f"still missing: {'; '.join(missing)}")
+    return tuple(
+        _typed(shown.questions[number], answer)
+        for number, answer in enumerate(answers)
+        if answer is not None
+    )
+
+
+def _answer(shown: Shown, click: Click, number: int) -> Answer | None:
+    labels = tuple(_label(shown, number, option) for option in click.ticked(number))
+    text = click.written(number)
+    return Answer(labels, text) if labels or text else None
+
+
+def _typed(question: Question, answer: Answer) -> Answer:
+    """Return the answer with the option that was typed, by its label or number, as chosen."""
+    if answer.selected or answer.text is None or not question.options:
+        return answer
+    parts = _SEPARATOR.split(answer.text) if question.multi_select else [answer.text]
+    for typed in ([answer.text], parts):
+        labels = [_named(question, part) for part in typed]
+        chosen = tuple(dict.fromkeys(label for label in labels if label is not None))
+        if None not in labels:
+            return Answer(chosen)
+    return answer
+
+
+def _named(question: Question, typed: str) -> str | None:
+    """Return the label. Raise InvalidReply for a number that no option has."""
+    labels = {label.casefold(): label for label in question.labels}
+    if label := labels.get(typed.casefold()):
+        return label
+    if not _NUMBER.match(typed):
+        return None
+    if not 1 <= int(typed) <= len(question.options):
+        raise InvalidReply(f"there is no option {typed}: choose 1 to {len(question.options)}")
+    return question.labels[int(typed) - 1]
+
+
+def _name(shown: Shown, number: int) -> str:
+    question = _question(shown, number)
+    return f"{number + 1}. {one_line(question.header or question.text, _BRIEF)}"
+
+
+def _only(shown: Shown, number: int) -> int | None:
+    return None if len(shown.questions) == 1 else number + 1
+
+
+def _label(shown: Shown, number: int, option: int) -> str:
+    options = _question(shown, number).options
+    if option >= len(options):
+        raise InvalidReply("this card does not belong to the question")
+    return options[option].label
+
+
+def _question(shown: Shown, number: int) -> Question:
+    if number >= len(shown.questions):
+        raise InvalidReply("this card does not belong to the question")
+    return shown.questions[number]
+
+
+def _pair(rest: str) -> tuple[int, int]:
+    number, _, option = rest.partition(":")
+    if not (_INDEX.match(number) and _INDEX.match(option)):
+        raise InvalidReply("this card does not belong to the question")
+    return int(number), int(option)

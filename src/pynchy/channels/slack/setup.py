@@ -1,0 +1,171 @@
+"""Look whether tokens, scopes and chats are right, before a question depends on them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+from pynchy.channels.slack import blocks
+from pynchy.channels.slack.channel import PACE_SECONDS, Secrets
+from pynchy.channels.slack.ids import read_chat
+from pynchy.channels.slack.manifest import SCOPES
+from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.web import Refused, TokenRefused, Web
+from pynchy.config import SLACK, Settings, SlackChannelSettings
+from pynchy.errors import ChannelUnavailable
+
+_SECONDS = 20.0
+# A rotated token has another head.
+_BOT_TOKENS = ("xoxb-", "xoxe.xoxb-")
+_CHAT = re.compile(r"[CDGUW][A-Z0-9]*(/[0-9]+\.[0-9]+)?\Z")
+_LOOK_AGAIN = "see whether the chat is the right one and the bot may post there"
+_INVITE = "invite the bot there (/invite @pynchy)"
+_FIXES = {
+    "not_in_channel": _INVITE,
+    "channel_not_found": f"copy the channel's id again, and {_INVITE}",
+    "user_not_found": "copy the member ID of the person again",
+    "is_archived": "choose another channel, or bring this one back",
+    "missing_scope": "compare the app with `pynchy slack manifest`, and reinstall it",
+    "thread_not_found": "copy the thread's timestamp again, or ask in the channel itself",
+}
+_REINSTALL = "compare the app with `pynchy slack manifest`, and reinstall it to the workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was looked at and found; without a fix, all is well."""
+
+    check: str
+    detail: str
+    fix: str = ""
+
+
+async def examine(
+    table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
+) -> list[Look]:
+    """Return everything that there is to say; nothing here takes long or raises."""
+    web = Web(secrets.bot_token, table.api_url, PACE_SECONDS)
+    web.open()
+    found: list[Look] = []
+    try:
+        async with asyncio.timeout(_SECONDS):
+            async for look in _looks(web, table, secrets, settings, post=post):
+                found.append(look)  # noqa: PERF401 - what was found before a time-out counts
+    except TimeoutError:
+        found.append(Look("slack", f"no answer within {_SECONDS:g} s", "try again later"))
+    finally:
+        await web.close()
+    return found
+
+
+async def _looks(
+    web: Web, table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
+) -> AsyncIterator[Look]:
+    chats = {n: g.chat.get(SLACK, "") for n, g in settings.groups.items() if SLACK in g.channels}
+    # What can be seen without asking Slack comes first: it explains what Slack then says.
+    wrong = [*_look_at_tokens(table, secrets), *_look_at_addresses(chats)]
+    for look in wrong:
+        yield look
+    if any(look.check.endswith("token") for look in wrong):
+        return
+    bot = await _look_at_bot(web, table)
+    yield bot
+    if bot.fix:
+        return
+    yield await _look_at_scopes(web)
+    if table.mode == "socket":
+        yield await _look_at_app_token(web, table, secrets)
+    for name, jid in chats.items():
+        if _CHAT.match(jid):
+            yield await _look_at_chat(web, name, jid, post=post)
+
+
+def _look_at_tokens(table: SlackChannelSettings, secrets: Secrets) -> Iterator[Look]:
+    """Say which tokens cannot be what they should be, by how they begin."""
+    if not secrets.bot_token.startswith(_BOT_TOKENS):
+        fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
+        yield Look("slack bot token", "does not begin as a bot token does", fix)
+    if table.mode == "socket" and not secrets.app_token.startswith("xapp-"):
+        fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
+        yield Look("slack app token", "does not begin as an app-level token does", fix)
+
+
+def _look_at_addresses(chats: Mapping[str, str]) -> Iterator[Look]:
+    """Say which groups have no chat that Slack could know."""
+    for name, jid in chats.items():
+        if not _CHAT.match(jid):
+            fix = f'in [groups.{name}]: chat = {{ {SLACK} = "C…" }}, the id and not the name'
+            yield Look(f"slack chat of {name}", jid or "none", fix)
+
+
+async def _look_at_bot(web: Web, table: SlackChannelSettings) -> Look:
+    try:
+        who = await web.call(web.client.auth_test)
+    except TokenRefused as exc:
+        fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
+        return Look("slack bot token", str(exc), fix)
+    except ChannelUnavailable as exc:
+        return Look("slack", str(exc), f"see whether {table.api_url} can be reached from here")
+    return Look("slack bot token", f"{who.get('user')} in the workspace {who.get('team')}")
+
+
+async def _look_at_scopes(web: Web) -> Look:
+    try:
+        granted = await web.scopes()
+    except ChannelUnavailable as exc:
+        return Look("slack scopes", str(exc), "try again later")
+    if granted is None:
+        return Look("slack scopes", "Slack does not say which the app has")
+    missing = [scope for scope in SCOPES if scope not in granted]
+    if missing:
+        return Look("slack scopes", f"missing: {', '.join(missing)}", _REINSTALL)
+    return Look("slack scopes", "all that are needed")
+
+
+async def _look_at_app_token(web: Web, table: SlackChannelSettings, secrets: Secrets) -> Look:
+    try:
+        await web.call(web.client.apps_connections_open, app_token=secrets.app_token)
+    except ChannelUnavailable as exc:
+        fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
+        return Look("slack app token", str(exc), fix)
+    return Look("slack app token", "opens a socket")
+
+
+async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Look:
+    check = f"slack chat of {group}"
+    channel, thread = read_chat(jid)
+    try:
+        name = await _enter(web, channel)
+        if post:
+            await web.post(channel, thread, _test_card(group))
+    except Refused as exc:
+        return Look(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
+    except ChannelUnavailable as exc:
+        return Look(check, f"{jid}: {exc}", "try again later")
+    return Look(check, name + (", and a test card is there" if post else ""))
+
+
+async def _enter(web: Web, channel: str) -> str:
+    """Return what the chat is called. Raise Refused if the bot cannot post there."""
+    if channel[0] in "UW":
+        await web.call(web.client.conversations_open, users=channel)
+        return f"direct messages to {channel}"
+    if channel[0] == "D":
+        return f"direct messages ({channel})"
+    info = await web.call(web.client.conversations_info, channel=channel)
+    found = info.get("channel") or {}
+    if not found.get("is_member"):
+        raise Refused("the bot is not in the channel", "not_in_channel")
+    return f"#{found.get('name') or channel}"
+
+
+def _test_card(group: str) -> Message:
+    told = "This is a test card. Questions will look like it, with buttons. Nothing to answer."
+    made = [
+        blocks.header("pynchy works here"),
+        blocks.context(f"Group: {group}"),
+        blocks.section(told),
+    ]
+    return Message(blocks.fallback("pynchy works here: a test card"), made)

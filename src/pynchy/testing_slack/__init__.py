@@ -1,0 +1,41 @@
+"""A stand-in for Slack, to test against without an account.
+
+    with SlackStandIn() as slack:
+        slack.workspace.add_channel("C1", "U1")
+        ...                                   # let the host ask, with api_url = slack.url
+        [card] = slack.messages("C1")
+        slack.person("U1").press(card, "Yes")
+
+It takes nothing that Slack would refuse. `python -m pynchy.testing_slack` runs it by itself.
+"""
+
+from pynchy.testing_slack.faults import Fault
+from pynchy.testing_slack.limits import Refusal
+from pynchy.testing_slack.person import NothingThere, Person
+from pynchy.testing_slack.server import SlackStandIn
+from pynchy.testing_slack.sockets import Delivery
+from pynchy.testing_slack.workspace import (
+    BOT_USER,
+    OTHER_TEAM,
+    TEAM,
+    Ephemeral,
+    Message,
+    Sight,
+    look,
+)
+
+__all__ = [
+    "BOT_USER",
+    "OTHER_TEAM",
+    "TEAM",
+    "Delivery",
+    "Ephemeral",
+    "Fault",
+    "Message",
+    "NothingThere",
+    "Person",
+    "Refusal",
+    "Sight",
+    "SlackStandIn",
+    "look",
+]

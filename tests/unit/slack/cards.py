@@ -1,0 +1,177 @@
+"""Twenty questions, ten typical and ten nasty, as the golden files and the gallery show them."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from pynchy.bridge.cards import card_of
+from pynchy.channels.slack.render import Message, Rendering, render
+from pynchy.channels.slack.settled import render_settled
+from pynchy.model import (
+    Answer,
+    Card,
+    Ending,
+    GroupName,
+    Option,
+    OutcomeKind,
+    Question,
+    RequestId,
+    ShortId,
+    Urgency,
+)
+from pynchy.testing import NOON, make_pending
+
+REQUEST = RequestId("8f14e45f-ceea-467f-9b3c-0d1c7a1d6e11")
+CARD = replace(
+    card_of(make_pending()),
+    short_id=ShortId("ab2c"),
+    group=GroupName("web-team"),
+    agent="builder",
+    task="release 2.1",
+)
+ATTACK = "<!channel> <@U1> <https://evil.example|click> *bold* `code` @here #general &lt;!here&gt;"
+
+
+YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), "Ana", "slack")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A question, and how it ended."""
+
+    questions: tuple[Question, ...]
+    card: Card = CARD
+    ending: Ending = YES
+
+    def rendering(self) -> Rendering:
+        return render(REQUEST, self.questions, self.card)
+
+    def settled(self) -> tuple[Message, ...]:
+        return render_settled(REQUEST, self.questions, self.card, self.ending, "slack")
+
+
+def options(count: int, label: str = "Option", description: str = "") -> tuple[Option, ...]:
+    return tuple(Option(f"{label} {n + 1}", description) for n in range(count))
+
+
+def ended(outcome: OutcomeKind, *answers: Answer, **more: str) -> Ending:
+    return Ending(outcome, NOON, answers, **more)
+
+
+YES_NO = Question("Deploy 2.1 to production?", options=(Option("Yes"), Option("No")))
+DESCRIBED = Question(
+    "Which database?",
+    "Storage",
+    (
+        Option("SQLite", "One file, nothing to run. Enough for a single host."),
+        Option("PostgreSQL", "A server to run, and room to grow. Needs a backup plan, too."),
+    ),
+)
+BROWSERS = Question(
+    "Which browsers must it support?",
+    options=(Option("Firefox"), Option("Chrome"), Option("Safari", "17 and newer")),
+    multi_select=True,
+)
+NAME = Question("What should the migration be called?", "Name")
+DRAWING = "  +------+\n  | logo |\n  +------+\n"
+
+TYPICAL = {
+    "yes_or_no": Sample((YES_NO,)),
+    "described_options": Sample(
+        (DESCRIBED,),
+        ending=ended(OutcomeKind.ANSWERED, Answer(("SQLite",)), by="Ana", channel="slack"),
+    ),
+    "multi_select": Sample(
+        (BROWSERS,),
+        ending=ended(
+            OutcomeKind.ANSWERED, Answer(("Firefox", "Safari"), "not IE"), by="Ana", channel="slack"
+        ),
+    ),
+    "free_text": Sample((NAME,), ending=ended(OutcomeKind.EXPIRED)),
+    "batch": Sample(
+        (DESCRIBED, BROWSERS, NAME),
+        ending=ended(
+            OutcomeKind.ANSWERED,
+            Answer(("SQLite",)),
+            Answer(("Firefox", "Chrome")),
+            Answer(text="add_index"),
+            by="Ana, Ben",
+            channel="slack",
+        ),
+    ),
+    "urgent_with_title_and_link": Sample(
+        (YES_NO,),
+        replace(
+            CARD, urgency=Urgency.HIGH, title="Release 2.1", link="http://127.0.0.1:8765/q/ab2c"
+        ),
+        ended(OutcomeKind.DECLINED, by="Ana", channel="slack", reason="not on a Friday"),
+    ),
+    "with_a_default": Sample(
+        (replace(YES_NO, default=("No",)),),
+        replace(CARD, defaults_at=NOON + timedelta(minutes=30)),
+        ended(OutcomeKind.DEFAULTED, Answer(("No",))),
+    ),
+    "previews": Sample(
+        (Question("Which logo?", options=(Option("A", preview=DRAWING), Option("B"))),),
+        ending=ended(OutcomeKind.ANSWERED, Answer(("A",)), by="ana", channel="local"),
+    ),
+    "may_be_a_repeat": Sample(
+        (YES_NO,), replace(CARD, repeated=True), ended(OutcomeKind.WITHDRAWN, by="the agent")
+    ),
+    "resumed_late": Sample(
+        (YES_NO,), replace(CARD, delivery="The agent had stopped; resuming it.")
+    ),
+}
+
+LONG = "All work and no play makes Jack a dull boy. " * 450
+NASTY = {
+    "attack": Sample(
+        (Question(ATTACK, ATTACK, (Option(ATTACK, ATTACK, ATTACK), Option("No"))),),
+        replace(CARD, agent=ATTACK, task=ATTACK, title=ATTACK),
+        ended(OutcomeKind.ANSWERED, Answer((ATTACK,), ATTACK), by=ATTACK, channel="slack"),
+    ),
+    "attack_in_a_batch": Sample(
+        (replace(BROWSERS, text=ATTACK, options=(Option(ATTACK, ATTACK),)), NAME),
+        ending=ended(OutcomeKind.DECLINED, by=ATTACK, channel="slack", reason=ATTACK),
+    ),
+    "long_question": Sample((Question(LONG[:19_000], options=(Option("Yes"), Option("No"))),)),
+    "long_options": Sample(
+        (Question("Which?", options=options(3, "Label " * 80, "Described at length. " * 190)),)
+    ),
+    "twelve_options": Sample((Question("Which?", options=options(12)),)),
+    "hundred_options": Sample((Question("Which?", options=options(100, "Choice", "Of many.")),)),
+    "hundred_long_boxes": Sample(
+        (Question("Which?", options=options(100, "Box " * 15, "Many. " * 60), multi_select=True),)
+    ),
+    "four_long_questions": Sample(
+        (
+            Question(LONG[:9_000], "One", options(4)),
+            Question(LONG[:4_000], "Two", options(30), multi_select=True),
+            Question(LONG[:6_000], "Three"),
+            Question("Short?", "Four", options(2)),
+        ),
+        ending=ended(
+            OutcomeKind.ANSWERED,
+            *(Answer(text="Because. " * 500),) * 4,
+            by="Ana",
+            channel="slack",
+        ),
+    ),
+    "astral_quotes_and_controls": Sample(
+        (
+            Question(
+                '🦀"\\' * 1_500 + "\x00\x1b[31m\u202e",
+                "\x07",
+                (Option("🦀" * 250, '"\\' * 2_000), Option("\x00", "\u202e"), Option(" ")),
+            ),
+        ),
+    ),
+    "long_preview": Sample(
+        (
+            Question(
+                "Which?", options=(Option("A", preview=f"{DRAWING}{LONG[:15_000]}"), Option("B"))
+            ),
+        )
+    ),
+}
+
+SAMPLES = TYPICAL | NASTY

@@ -1,0 +1,94 @@
+"""Agent text is harmless and keeps its length."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pynchy.channels.slack.ids import Part, Place, block_id, read_chat, read_place, request_of
+from pynchy.channels.slack.text import as_typed, chunks, clean, clip, escape, length, one_line
+from pynchy.model import RequestId
+
+
+@given(st.text())
+def test_escaped_text_is_what_was_said(text: str) -> None:
+    escaped = escape(text)
+
+    assert "<" not in escaped
+    assert ">" not in escaped
+    assert as_typed(escaped) == clean(text)
+
+
+def test_slack_escapes_once_and_so_do_we() -> None:
+    assert as_typed("&amp;lt;!here&amp;gt; a &lt; b") == "&lt;!here&gt; a < b"
+
+
+@pytest.mark.parametrize(
+    ("told", "typed"),
+    [
+        ("<http://staging.example.com|staging.example.com>", "staging.example.com"),
+        ("<http://h.example/|h.example>", "h.example"),
+        ("<https://h.example/a?b=1&amp;c=2>", "https://h.example/a?b=1&c=2"),
+        ("<https://h.example|https://h.example>", "https://h.example"),
+        ("<mailto:a@b.example|a@b.example>", "a@b.example"),
+        ("<tel:+4930123|+4930123>", "+4930123"),
+        ("<https://h.example|the log>", "the log (https://h.example)"),
+        ("<@U024BE7LH> or <@U1|ana>", "@U024BE7LH or @ana"),
+        ("<#C1|general>, <#C1>", "#general, #C1"),
+        ("<!here>, <!subteam^S1|@ops>, <!subteam^S1>", "@here, @ops, @subteam"),
+        ("a &lt; b &gt; c, &lt;@U1&gt;", "a < b > c, <@U1>"),
+    ],
+)
+def test_a_reply_is_read_as_it_was_typed(told: str, typed: str) -> None:
+    assert as_typed(told) == typed
+
+
+@given(st.text(), st.integers(2, 80))
+def test_clipped_text_fits(text: str, most: int) -> None:
+    for made in (clip(text, most), one_line(text, most)):
+        assert 0 < length(made) <= most
+    assert "\n" not in one_line(text, most)
+
+
+@given(st.text(alphabet="ab \n🦀", min_size=1), st.integers(4, 30))
+def test_chunks_are_the_whole_text(text: str, most: int) -> None:
+    parts = list(chunks(text, most))
+
+    assert parts
+    assert all(0 < length(part) <= most for part in parts)
+    if text.strip():
+        assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "\u202e"])
+def test_nothing_is_never_empty(text: str) -> None:
+    assert clean(text) == clip(text, 10) == "—"
+    assert list(chunks(text, 10)) == ["—"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place("C1", (Part("1.2"),)),
+        Place("D1", (Part("1.2"), Part("1.3", 2), Part("1.4", 4))),
+        Place("C1", (Part("5.6"),), "1.2"),
+    ],
+)
+def test_a_message_id_says_where_the_card_is(place: Place) -> None:
+    assert read_place(str(place)) == place
+
+
+@pytest.mark.parametrize("message_id", ["", "local-ab2c", "C1", "C1:", "C1:x", "C1:1.2,", "c1:1.2"])
+def test_another_channels_message_id_is_none_of_ours(message_id: str) -> None:
+    assert read_place(message_id) is None
+
+
+def test_a_block_names_its_request() -> None:
+    assert request_of(block_id(RequestId("r-1"), "q0:o1")) == "r-1"
+    assert request_of("else:r-1:q0") is None
+    assert request_of(None) is None
+
+
+def test_a_chat_may_name_a_thread() -> None:
+    assert read_chat("C1") == ("C1", None)
+    assert read_chat("C1/1.2") == ("C1", "1.2")
+    assert read_chat("") == ("", None)
