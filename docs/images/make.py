@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
@@ -19,18 +20,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from pynchy.cli.screen.app import InboxApp
+from pynchy.datafolder import DataFolder
+
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 HERE = Path(__file__).parent
 WIDTH = 118
 
 
 def main() -> None:
-    """Ask a few things, and draw `pynchy pending` and `pynchy show`."""
+    """Ask a few things, and draw `pynchy pending`, `pynchy show` and `pynchy inbox`."""
     with tempfile.TemporaryDirectory() as data, hosted(data) as env:
         askers = [ask(env, *words) for words in QUESTIONS]
         draw("pending", env, ["pending"])
         short_id = json.loads(run(env, ["pending", "--json"]))[0]["short_id"]
         draw("show", env, ["show", short_id])
+        asyncio.run(draw_inbox(DataFolder(Path(data))))
         for asker in askers:
             asker.kill()
             asker.wait()
@@ -46,6 +51,37 @@ QUESTIONS = [
      "--multi", "--group", "web-team"),
     ("What should the migration be called?", "--group", "backend"),
 ]  # fmt: skip
+
+
+PICTURED = {
+    "v": 1,
+    "type": "ask_user:ask",
+    "request_id": "picture",
+    "agent": "claude",
+    "task": "release 2.1",
+    "title": "A test fails only on Fridays",
+    "urgency": "high",
+    "wait_seconds": 600,
+    "questions": [
+        {
+            "question": "`test_weekend` expects **two** days. Which of them is right?",
+            "default": ["Leave both alone"],
+            "options": [
+                {"label": "The code", "description": "Change the test and go on"},
+                {
+                    "label": "The test",
+                    "description": "Change the code as below",
+                    "preview": (
+                        "--- a/calendar.py\n+++ b/calendar.py\n@@ -12,3 +12,3 @@\n"
+                        " def weekend(day):\n"
+                        "-    return day.weekday() > 5\n+    return day.weekday() >= 5"
+                    ),
+                },
+                {"label": "Leave both alone", "description": "I look at it on Monday"},
+            ],
+        }
+    ],
+}
 
 
 @contextmanager
@@ -99,8 +135,28 @@ def draw(name: str, env: dict[str, str], words: list[str]) -> None:
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
         console.print(Text(f"$ pynchy {' '.join(words)}", "bold green"))
         console.print(Text.from_ansi(run(env, words).replace("\r\n", "\n")))
-    svg = console.export_svg(title="pynchy")
-    # The picture must not fetch a font from anywhere.
+    write(name, console.export_svg(title="pynchy"))
+
+
+async def draw_inbox(data: DataFolder) -> None:
+    """Write the picture of the inbox, with an option marked."""
+    request = data.ipc / "web-team" / "tasks" / "picture.json"
+    request.with_suffix(".tmp").write_text(json.dumps(PICTURED))
+    request.with_suffix(".tmp").rename(request)
+    app = InboxApp(data, "ana")
+    async with app.run_test(size=(WIDTH, 32)) as pilot:
+        while (entry := app.inbox.current) is None or entry.view.request_id != "picture":
+            await pilot.press("n")
+            await pilot.pause(0.1)
+        while app.inbox.is_deaf:
+            await pilot.pause(0.1)
+        await pilot.press("2")
+        await pilot.pause(0.5)
+        write("inbox-terminal", app.export_screenshot(title="pynchy inbox"))
+
+
+def write(name: str, svg: str) -> None:
+    """Write a picture that fetches no font from anywhere."""
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     (HERE / f"{name}.svg").write_text(svg)
 

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
+    "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
+    "status": ("status", "Say in a line how many agents work and what waits for you."),
+    "run": ("run", "Start an agent's session with a prompt."),
+    "sessions": ("sessions", "List the sessions, and what each is doing."),
+    "stop": ("stop", "End the runner of a session."),
     "pending": ("pending", "List what waits for a person."),
     "show": ("show", "Show one question whole."),
     "answer": ("answer", "Answer a question."),
@@ -33,12 +38,13 @@ COMMANDS = {
     "sweep": ("sweep", "End what is stale."),
     "init": ("init", "Write a settings file to begin with."),
     "doctor": ("doctor", "Find what is wrong, and say how to mend it."),
+    "slack": ("slack", "Set up the Slack channel, and look whether it works."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 
 
-def _with_examples(command: click.Command) -> click.Command:
+def with_examples(command: click.Command) -> click.Command:
     """Return the command, the backslashes of its raw docstring turned into what click wants."""
     command.help = (command.help or "").replace(r"\b", "\b")
     return command
@@ -58,7 +64,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"pynchy.cli.{COMMANDS[cmd_name][0]}")
-        return _with_examples(getattr(module, f"{cmd_name}_command"))
+        return with_examples(getattr(module, f"{cmd_name}_command"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
@@ -113,13 +119,14 @@ def cli(data_dir: Path | None, config: Path | None) -> None:
     Begin with:
       pynchy demo                        see it work
       pynchy serve                       run the host
+      pynchy inbox --open                answer in a browser
       pynchy ask "Deploy?" -o Yes -o No  ask something, as an agent would
       pynchy pending                     see what waits for you
     """
     del data_dir, config  # Each command takes them from here by itself.
 
 
-_with_examples(cli)
+with_examples(cli)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import click
 from pynchy.cli.client import HostClient
 from pynchy.cli.exits import EXIT_PARTLY
 from pynchy.cli.ids import by_option, find_or_suggest, id_argument
-from pynchy.cli.options import data_dir_option
+from pynchy.cli.options import TEXT, data_dir_option
 from pynchy.cli.text import clean, one_line
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
@@ -18,7 +18,7 @@ from pynchy.errors import InvalidReply
 
 @click.command("answer", short_help="Answer a question.")
 @id_argument
-@click.argument("values", metavar="VALUE...", nargs=-1)
+@click.argument("values", type=TEXT, metavar="VALUE...", nargs=-1)
 @click.option("--question", type=click.IntRange(1), metavar="N", help="Answer only question N.")
 @by_option
 @data_dir_option
@@ -48,7 +48,7 @@ def answer_command(
     try:
         _send(client, target, values, by, question)
     except InvalidReply as exc:
-        raise InvalidReply(f"{exc}\n{_allowed(client, target, question)}") from exc
+        raise InvalidReply(f"{exc}\n{_allowed(client, target, question)}".strip()) from exc
 
 
 def _send(
@@ -81,7 +81,7 @@ def _allowed(client: HostClient, target: str, question: int | None) -> str:
             lines.append(f"{several}: {choices}; or your own words ({one_line(one.text, 60)})")
         elif question in {None, number}:
             lines.append(f"your own words ({one_line(one.text, 60)})")
-    return "Allowed: " + "\n         ".join(lines)
+    return "Allowed: " + "\n         ".join(lines) if lines else ""
 
 
 def _ask_person(client: HostClient, target: str, by: str, question: int | None) -> None:

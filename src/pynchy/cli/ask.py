@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from pynchy.cli.exits import (
     EXIT_USAGE,
 )
 from pynchy.cli.mailbox import make_mailbox
-from pynchy.cli.options import data_dir_option, json_option
+from pynchy.cli.options import TEXT, data_dir_option, json_option
 from pynchy.cli.progress import Progress
 from pynchy.cli.text import clean, to_json
 from pynchy.datafolder import DataFolder
@@ -34,6 +35,7 @@ _EXITS = {
     Outcome.DEFAULTED: EXIT_UNANSWERED,
     Outcome.PENDING: EXIT_UNANSWERED,
 }
+_GROUP = "cli"
 _DURATION = re.compile(r"(?P<count>[0-9]+(?:\.[0-9]+)?)(?P<unit>[smhd]?)\Z")
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _MOST_SECONDS = 30 * 86_400
@@ -75,15 +77,21 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 
 
 @click.command("ask", cls=_AskCommand, short_help="Ask a person and print the answer.")
-@click.argument("question")
-@click.option("-o", "--option", "options", multiple=True, metavar="LABEL", help="A choice.")
+@click.argument("question", type=TEXT)
+@click.option(
+    "-o", "--option", "options", type=TEXT, multiple=True, help="A choice.", metavar="LABEL"
+)
 @click.option("--multi", is_flag=True, help="More than one option may be chosen.")
 @click.option("--timeout", callback=_seconds, metavar="S", help="Wait so long, such as 90 or 30m.")
-@click.option("--default", metavar="VALUE", help="What counts if nobody answers in time.")
-@click.option("--title", default="", help="A headline for the card.")
+@click.option(
+    "--default", type=TEXT, metavar="VALUE", help="What counts if nobody answers in time."
+)
+@click.option("--title", type=TEXT, default="", help="A headline for the card.")
 @click.option("--urgency", type=click.Choice([u.value for u in Urgency]), default="normal")
 @click.option(
-    "--group", default="cli", show_default=True, metavar="NAME", help="Ask as this group."
+    "--group",
+    metavar="NAME",
+    help="Ask as this group.  [default: that of PYNCHY_IPC_DIR, else cli]",
 )
 @json_option
 @data_dir_option
@@ -96,7 +104,7 @@ def ask_command(  # noqa: PLR0913 - one for each option
     default: str | None,
     title: str,
     urgency: str,
-    group: str,
+    group: str | None,
     multi: bool,
     as_json: bool,
 ) -> None:
@@ -114,6 +122,10 @@ def ask_command(  # noqa: PLR0913 - one for each option
       pynchy ask "Deploy?" -o Yes -o No
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
     """
+    if not question.strip() or not all(label.strip() for label in options):
+        raise click.UsageError("a question and its options need words")
+    if len({label.casefold() for label in options}) < len(options):
+        raise click.UsageError("each -o must be another label")
     if multi and not options:
         raise click.UsageError("--multi needs options to choose from: -o LABEL")
     data.host()
@@ -127,12 +139,18 @@ def ask_command(  # noqa: PLR0913 - one for each option
     )
     progress = Progress(data, request.request_id, show_ticks=sys.stderr.isatty())
     try:
-        result = asyncio.run(_ask(data, group, request, progress))
+        result = asyncio.run(_ask(data, group or _own_group(data), request, progress))
     except KeyboardInterrupt:
         click.echo(f"No longer waiting. {progress.stays_open()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
     _report(result, progress, as_json=as_json)
     sys.exit(_EXITS.get(result.outcome, EXIT_FAILED))
+
+
+def _own_group(data: DataFolder) -> str:
+    """Return the group whose runner we are in, if any: its session is resumed by its launcher."""
+    mailbox = Path(os.environ.get("PYNCHY_IPC_DIR", ""))
+    return mailbox.name if mailbox.is_absolute() and mailbox.parent == data.ipc else _GROUP
 
 
 async def _ask(data: DataFolder, group: str, request: Request, progress: Progress) -> Result:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,15 +22,19 @@ from pynchy.errors import (
     InvalidReply,
     NoHost,
     NotAllowed,
+    NotStarted,
     PynchyError,
     ReplyRejected,
+    SessionOver,
     UnknownQuestion,
+    UnknownSession,
 )
 
 TIMEOUT_SECONDS = 15.0
 # The host says something at least every 15 seconds, be it only a comment.
 _STREAM_SECONDS = 40.0
 _OK = 300
+_SESSIONS = "/api/sessions"
 
 Json = dict[str, Any]
 
@@ -72,6 +77,22 @@ class HostClient:
         """Return one question, open or over. Raise UnknownQuestion if there is none."""
         return self._object("GET", _path(target))
 
+    def question_of(self, group: str, request_id: str) -> Json:
+        """Return one question of that group. Raise UnknownQuestion if there is none."""
+        return self._object("GET", _path(request_id) + "?" + urlencode({"group": group}))
+
+    def reply(self, group: str, request_id: str, verb: str, body: Json) -> Json:
+        """Answer, decline, retry or dismiss a question of that group. Return it as it is now."""
+        return self._object("POST", _path(request_id, verb), {"group": group, **body})
+
+    def agents(self) -> list[Json]:
+        """Return every agent that lives or has something open."""
+        return self._list("GET", "/api/agents")
+
+    def inbox_settings(self) -> Json:
+        """Return what a screen of the inbox must know."""
+        return self._object("GET", "/api/inbox/settings")
+
     def answer(
         self, target: str, values: tuple[str, ...], by: str, question: int | None = None
     ) -> tuple[Json, bool]:
@@ -95,9 +116,34 @@ class HostClient:
         """Try a failed delivery again."""
         return self._object("POST", _path(target, "retry"), {"by": by})
 
+    def sessions(self) -> list[Json]:
+        """Return every session, those that began last first."""
+        return self._list("GET", _SESSIONS)
+
+    def run(self, group: str, prompt: str, agent: str | None, by: str) -> Json:
+        """Start a session. Raise UnknownSession for the group, or NotStarted with the reason."""
+        body = {"group": group, "prompt": prompt, "by": by} | ({"agent": agent} if agent else {})
+        return self._object("POST", _SESSIONS, body)
+
+    def stop(self, target: str, by: str) -> Json:
+        """End the session's runner, and return how it ended once it has."""
+        return self._object("POST", f"{_SESSIONS}/{quote(target, safe='')}/stop", {"by": by})
+
+    def output(self, target: str, after: int) -> Json:
+        """Return what the session's runners have printed after so many bytes, and its state."""
+        return self._object("GET", f"{_SESSIONS}/{quote(target, safe='')}/log?after={after}")
+
     def sweep(self, *, dry_run: bool) -> list[Json]:
         """End what is stale, or only return what would be ended."""
         return self._list("POST", "/api/sweep", {"dry_run": dry_run})
+
+    def make_link(self) -> str:
+        """Return a new link that signs one browser in."""
+        return str(self._object("POST", "/api/inbox/link", {})["url"])
+
+    def sign_out_all(self) -> int:
+        """Sign every browser out. Return how many there were."""
+        return int(self._object("POST", "/api/inbox/sign-out-all", {})["signed_out"])
 
     def events(self, after: int | None = None) -> EventStream:
         """Open the live stream, after that event or from now on. Raise NoHost."""
@@ -161,11 +207,13 @@ class EventStream:
         # The connection forgets its socket when the response is to end with it.
         self._socket = connection.sock
         self._response = response
+        self.heard_at = time.monotonic()
 
     def __iter__(self) -> Iterator[Message]:
         sequence, data = "", b""
         with suppress(OSError, ValueError, http.client.HTTPException):
             while raw := self._response.readline():
+                self.heard_at = time.monotonic()
                 name, _, value = raw.rstrip(b"\r\n").partition(b":")
                 match name:
                     case b"id":
@@ -185,6 +233,13 @@ class EventStream:
     def close(self) -> None:
         """Let go of the connection; for the thread that has read it."""
         self._connection.close()
+
+
+_SESSION_ERRORS: dict[int, type[PynchyError]] = {
+    http.client.NOT_FOUND: UnknownSession,
+    http.client.CONFLICT: SessionOver,
+    http.client.UNPROCESSABLE_ENTITY: NotStarted,
+}
 
 
 def _path(target: str, action: str = "") -> str:
@@ -207,6 +262,8 @@ def _no_reply(exc: Exception) -> HostError:
 def _refusal(status: int, body: object, path: str) -> PynchyError:
     fields = body if isinstance(body, dict) else {}
     error = str(fields.get("error") or f"the host answered with HTTP status {status}")
+    if path.startswith(_SESSIONS) and (kind := _SESSION_ERRORS.get(status)) and fields:
+        return kind(error)
     if status == http.client.CONFLICT and "outcome" in fields:
         return QuestionOver(error)
     if status == http.client.NOT_FOUND and not path.startswith("/api/questions/"):

@@ -6,14 +6,14 @@ import click
 
 from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option, find_or_suggest, id_argument
-from pynchy.cli.options import data_dir_option
+from pynchy.cli.options import TEXT, data_dir_option
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
 
 
 @click.command("decline", short_help="End a question without an answer.")
 @id_argument
-@click.option("--reason", metavar="TEXT", help="Tell the agent why.")
+@click.option("--reason", type=TEXT, metavar="TEXT", help="Tell the agent why.")
 @by_option
 @data_dir_option
 def decline_command(target: str, reason: str | None, by: str, data: DataFolder) -> None:

@@ -6,13 +6,16 @@ import asyncio
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 
 import click
 
 from pynchy.cli.exits import EXIT_INTERRUPTED
+from pynchy.cli.inbox import open_in_browser
 from pynchy.datafolder import DataFolder
-from pynchy.demo.person import Person, ScriptedPerson, TypingPerson
+from pynchy.demo.person import ScriptedPerson, TypingPerson
 from pynchy.demo.stage import Stage
 from pynchy.demo.story import tell
 from pynchy.demo.voices import Screen, Voices
@@ -20,17 +23,18 @@ from pynchy.demo.voices import Screen, Voices
 
 @click.command("demo", short_help="See it work.")
 @click.option("--auto", is_flag=True, help="Play the person too.")
+@click.option("--no-browser", is_flag=True, help="Do not open the inbox in a browser.")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     help="An empty folder to use, and to keep.  [default: a temporary one]",
 )
-def demo_command(*, auto: bool, data_dir: Path | None) -> None:
+def demo_command(*, auto: bool, no_browser: bool, data_dir: Path | None) -> None:
     r"""Watch an agent ask, answer it, and see the answer arrive, also when the agent has died.
 
     Everything is real: the host, the MCP server, the agent's processes, the kill. Only the model
-    is a script. It needs no settings and touches no other host. Exit code 0 means that every
-    answer arrived.
+    is a script. Answer here, or in the inbox, which opens where there is a browser. It needs no
+    settings and touches no other host. Exit code 0 means that every answer arrived.
 
     \b
     Example:
@@ -48,16 +52,26 @@ def demo_command(*, auto: bool, data_dir: Path | None) -> None:
     with tempfile.TemporaryDirectory(prefix="pynchy-demo-") as scratch:
         data = DataFolder(data_dir or Path(scratch, "data"))
         person = ScriptedPerson(voices) if auto else TypingPerson(voices)
-        stopped = asyncio.run(_run(Stage(data, Path(scratch)), person, voices))
+        telling = tell(
+            Stage(data, Path(scratch)),
+            person,
+            voices,
+            _do_not_open if auto or no_browser else partial(open_in_browser, folder=data.folder),
+        )
+        stopped = asyncio.run(_run(telling))
     if stopped:
         voices.narrate("", "Stopped. Nothing of the demo is left running.")
         sys.exit(EXIT_INTERRUPTED)
     _say_what_next(voices, data_dir)
 
 
-async def _run(stage: Stage, person: Person, voices: Voices) -> bool:
+def _do_not_open(_link: str) -> bool:
+    return False
+
+
+async def _run(story: Coroutine[None, None, None]) -> bool:
     """Tell the story. Return True if it was stopped by a signal."""
-    telling = asyncio.create_task(tell(stage, person, voices))
+    telling = asyncio.create_task(story)
     loop = asyncio.get_running_loop()
     signals = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -82,6 +96,7 @@ def _say_what_next(voices: Voices, data_dir: Path | None) -> None:
         "",
         "What to do next:",
         "  pynchy serve                     run the host",
+        "  pynchy inbox --open              answer in a browser",
         '  pynchy ask "Deploy?" -o Yes -o No   ask something yourself',
         "and give an agent these MCP settings:",
         '  {"command": "pynchy", "args": ["mcp", "--group", "my-agent"]}',

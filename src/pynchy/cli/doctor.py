@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from pynchy.cli.checks.finding import Finding, Status
 from pynchy.cli.checks.groups import check_groups
 from pynchy.cli.checks.host import look_at_host
 from pynchy.cli.checks.machine import check_clock, check_disk, check_inotify, check_python
+from pynchy.cli.checks.slack import look_at_slack
 from pynchy.cli.exits import EXIT_FAILED
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.text import clean, to_json
@@ -55,9 +57,7 @@ def doctor_command(
     if as_json:
         click.echo(to_json([asdict(finding) for finding in findings]))
     else:
-        for finding in findings:
-            _print(finding)
-        click.echo(_summary(findings))
+        show_findings(findings)
     if any(finding.status is Status.PROBLEM for finding in findings):
         sys.exit(EXIT_FAILED)
 
@@ -77,6 +77,14 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     yield from check_clock(data, now)
     if settings is not None:
         yield from check_groups(settings, data, health.problems)
+        yield from look_at_slack(settings, os.environ)
+
+
+def show_findings(findings: list[Finding]) -> None:
+    """Print each finding with its fix, and the sum."""
+    for finding in findings:
+        _print(finding)
+    click.echo(_summary(findings))
 
 
 def _print(finding: Finding) -> None:

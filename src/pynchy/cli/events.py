@@ -12,8 +12,9 @@ from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.text import moment, one_line, read_moment, to_json
 from pynchy.datafolder import DataFolder
 
-_TOLD = ("group", "channel", "by", "detail", "question")
+_TOLD = ("group", "channel", "by", "state", "detail", "question")
 _DETAIL = 200
+_ID = 40
 _LINK_WORDS = {"up": "host is back", "gone": "host gone, waiting for it to come back"}
 
 
@@ -68,6 +69,7 @@ def describe_event(event: Json) -> str:
     """Return the event in one line for a person."""
     when = moment(read_moment(event["at"])) if "at" in event else ""
     kind = one_line(str(event.get("type", "")))
-    short_id = one_line(str(event.get("short_id") or event.get("id") or "-"))
+    about = event.get("short_id") or event.get("id") or event.get("session_id") or "-"
+    short_id = one_line(str(about), _ID)
     told = [one_line(str(event[key]), _DETAIL) for key in _TOLD if event.get(key)]
     return f"{event['seq']:>6}  {when}  {kind:<15}  {short_id:<6}  {'  '.join(told)}"

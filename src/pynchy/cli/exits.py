@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from pynchy.errors import AlreadyOver, NoHost, PynchyError, ReplyRejected
+from pynchy.errors import AlreadyOver, NoHost, PynchyError, ReplyRejected, SessionOver
 
 EXIT_FAILED = 1
 EXIT_DECLINED = 2
@@ -27,7 +27,7 @@ class QuestionOver(ReplyRejected):
 def exit_code(exc: PynchyError) -> int:
     """Return the exit code that tells a script what went wrong."""
     match exc:
-        case AlreadyOver() | QuestionOver():
+        case AlreadyOver() | QuestionOver() | SessionOver():
             return EXIT_OVER
         case NoHost():
             return EXIT_NO_HOST

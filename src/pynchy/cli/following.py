@@ -7,6 +7,7 @@ begins where the event log on disk ends.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
@@ -44,6 +45,7 @@ class Follower:
         self._on_link = on_link
         self._after = last_sequence(data.audit) if after is None else after
         self._stream: EventStream | None = None
+        self._began = time.monotonic()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
@@ -56,6 +58,11 @@ class Follower:
         if self._stream is not None:
             self._stream.stop()
         self._thread.join(timeout=5)
+
+    @property
+    def heard_at(self) -> float:
+        """When the host last said something, be it only a comment, by the monotonic clock."""
+        return self._stream.heard_at if self._stream is not None else self._began
 
     def _run(self) -> None:
         while not self._closed.is_set():

@@ -30,6 +30,11 @@ def id_argument(function: F) -> F:
     return click.argument("target", metavar="ID", shell_complete=_complete)(function)
 
 
+def session_argument(function: F) -> F:
+    """Add the SESSION: its id, or enough of its beginning."""
+    return click.argument("target", metavar="SESSION", shell_complete=_complete_sessions)(function)
+
+
 def by_option(function: F) -> F:
     """Add --by, who answers; without it the user of this machine."""
     return click.option(
@@ -62,10 +67,11 @@ def _by(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
     del ctx
     if value is not None and not 0 < len(value.strip()) <= _MOST_NAME:
         raise click.BadParameter(f"a name of 1 to {_MOST_NAME} characters is needed")
-    return (value or _user_name())[:_MOST_NAME]
+    return (value or user_name())[:_MOST_NAME]
 
 
-def _user_name() -> str:
+def user_name() -> str:
+    """Return who answers where nobody said otherwise."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -84,6 +90,26 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
         for view in pending
         if view["short_id"].startswith(incomplete.removeprefix("#").lower())
     ]
+
+
+def _complete_sessions(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    try:
+        sessions = HostClient.of(data_folder_of(ctx), _COMPLETION_SECONDS).sessions()
+        return [
+            CompletionItem(view["session_id"], help=one_line(_about(view), _HELP_WIDTH))
+            for view in sessions
+            if view["state"] != "ended" and view["session_id"].startswith(incomplete)
+        ]
+    except (PynchyError, OSError, KeyError, TypeError):
+        return []  # A shell that completes must never be spoken to.
+
+
+def _about(view: dict[str, Any]) -> str:
+    return f"{view['group']}: {view['task'] or view['agent'] or view['state']}"
 
 
 def _listed(data: DataFolder) -> list[dict[str, Any]]:

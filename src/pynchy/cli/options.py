@@ -17,6 +17,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
 
 
+class _Text(click.ParamType[str]):
+    """Words that can be sent on. The shell may pass bytes that are no text at all."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail("not valid UTF-8 text", param, ctx)
+        return value
+
+
+TEXT = _Text()
+
+
 def data_dir_option(function: F) -> F:
     """Add --data-dir; without it the group's option, the environment, then the usual place."""
     return click.option(

@@ -27,6 +27,7 @@ class Progress:
 
     def __init__(self, data: DataFolder, request_id: str, *, show_ticks: bool) -> None:
         self._follower = Follower(data, self._on_message, self._on_link)
+        self._option = data.option
         self._request_id = request_id
         self._show_ticks = show_ticks
         self._link = Link.UP
@@ -51,7 +52,8 @@ class Progress:
     def stays_open(self) -> str:
         """Say that the question is still there, and under which id."""
         target = self.short_id or self._request_id
-        return f"The question stays open as {target}; answer it with: pynchy answer {target} VALUE"
+        how = f"pynchy answer{self._option} {target} VALUE"
+        return f"The question stays open as {target}; answer it with: {how}"
 
     def _on_message(self, message: Message) -> None:
         """Runs in the follower's thread."""
@@ -59,7 +61,8 @@ class Progress:
         asked = event.get("type") == "asked" and event.get("id") == self._request_id
         if asked and not self.short_id:
             self.short_id = str(event.get("short_id", ""))
-            self._say(f"Asked as {self.short_id}; answer with: pynchy answer {self.short_id} VALUE")
+            how = f"pynchy answer{self._option} {self.short_id} VALUE"
+            self._say(f"Asked as {self.short_id}; answer with: {how}")
 
     def _on_link(self, link: Link) -> None:
         """Runs in the follower's thread."""

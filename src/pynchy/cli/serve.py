@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from pathlib import Path
 
 import click
 
 from pynchy.app import running_host
+from pynchy.cli.inbox import show_link
 from pynchy.cli.options import config_option, data_dir_option
 from pynchy.config import Settings, load_settings
 from pynchy.datafolder import DataFolder
@@ -31,7 +33,8 @@ log = logging.getLogger(__name__)
 def serve_command(data: DataFolder, config: Path | None, port: int | None, log_level: str) -> None:
     r"""Run the host: carry questions to people and answers back, until stopped.
 
-    Prints one line with its address when it is ready. Stop it with Ctrl-C or SIGTERM; what is open
+    Prints one line with its address when it is ready; at a terminal also a link, and a code to
+    scan, that signs a browser in to the inbox. Stop it with Ctrl-C or SIGTERM; what is open
     stays open and is taken up at the next start.
 
     \b
@@ -54,6 +57,9 @@ async def _serve(settings: Settings, data: DataFolder) -> None:
         loop.add_signal_handler(number, stop.set)
     async with running_host(settings, data) as running:
         click.echo(f"pynchy is ready: {running.url}/ (data: {data.path})")
+        # Not into a file or a journal: whoever reads the link first is let in.
+        if sys.stdout.isatty():
+            show_link(await running.make_link())
         log.info("ready", extra={"url": running.url, "recovered": running.recovered})
         await stop.wait()
     log.info("stopped")

@@ -102,6 +102,17 @@ def answer_line(question: QuestionView) -> str:
     return said or question.ending.reason
 
 
+def plain_table(names: Iterable[str], *, stretch: str) -> Table:
+    """Return an empty table in which one column takes what room there is."""
+    table = _table()
+    for name in names:
+        if name == stretch:
+            table.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+        else:
+            table.add_column(name, no_wrap=True)
+    return table
+
+
 def _table() -> Table:
     return Table(box=SIMPLE_HEAD, expand=True, pad_edge=False, header_style="dim")
 

@@ -10,20 +10,17 @@ import json
 import re
 from datetime import UTC, datetime
 
+from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_hidden
+
 # CSI, then the strings (OSC, DCS, APC, PM, SOS) up to their end, then two-letter escapes.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# Bidirectional marks, overrides and isolates; invisible characters; line separators; tags.
-_DECEIVING = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_RISKY_IN_JSON = re.compile(f"{_CONTROLS.pattern}|{_DECEIVING.pattern}|{_SURROGATES.pattern}")
+_CONTROLS = re.compile(f"[{CONTROLS}]")
+_SURROGATES = re.compile(f"[{SURROGATES}]")
+_RISKY_IN_JSON = re.compile(f"[{CONTROLS}{HIDDEN}{SURROGATES}]")
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
@@ -32,8 +29,7 @@ def clean(text: str) -> str:
     """Return the text as it may be shown in a terminal; line breaks stay."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
     text = _CONTROLS.sub("", _ESCAPES.sub("", text))
-    text = _SURROGATES.sub("\ufffd", text)
-    return _DECEIVING.sub(lambda found: f"⟨U+{ord(found.group()):04X}⟩", text)
+    return name_hidden(_SURROGATES.sub("\ufffd", text))
 
 
 def one_line(text: str, most: int | None = None) -> str:

@@ -1,88 +1,88 @@
 """The routes of the HTTP interface.
 
 Every refusal is JSON with an `error` that says what to do; a second answer gets 409 with who
-answered and what.
+answered and what. The pages of a browser that is signed in may reply to questions; everything
+else here is for the token.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pynchy import wire
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import Answering
-from pynchy.bridge.deliver import Delivery
-from pynchy.bridge.desk import Desk
-from pynchy.bridge.expire import Expiry, Finding
+from pynchy.bridge.expire import Finding
+from pynchy.config import LOCAL, WEB
 from pynchy.errors import (
     AlreadyOver,
     AmbiguousQuestion,
     IllegalTransition,
     InvalidReply,
     NotAllowed,
+    NotStarted,
     NotUndelivered,
+    PartTaken,
     ReplyRejected,
+    SessionOver,
     UnknownQuestion,
+    UnknownSession,
 )
-from pynchy.http.guard import BodyTooLarge
-from pynchy.model import Answer, GroupName, OutcomeKind, Reply
-from pynchy.pending.base import History, HistoryQuery
+from pynchy.http import status as figures
+from pynchy.http.agents import agent_json, find_agents
+from pynchy.http.bodies import Body, Name
+from pynchy.http.guard import BROWSER, KNOWN, BodyTooLarge
+from pynchy.http.inbox import Inbox
+from pynchy.http.office import Office, make_link, who
+from pynchy.http.sessions import session_routes
+from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
+from pynchy.pending.base import HistoryQuery
 
 log = logging.getLogger(__name__)
 
-CHANNEL = "local"
 _PING_SECONDS = 15
 _STALLED_READER_SECONDS = 30.0
 _MOST_HISTORY = 1_000
 _EVENT_NUMBER = re.compile(r"[0-9]{1,18}")
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Value = Annotated[str, Field(max_length=20_000)]
 
 
-@dataclass(frozen=True, slots=True)
-class Office:
-    """What the routes work with."""
-
-    desk: Desk
-    answering: Answering
-    delivery: Delivery
-    expiry: Expiry
-    history: History
-    audit: AuditLog
-    problems: Callable[[], list[str]]
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    by: Name = "somebody with the token"
+class _Body(Body):
+    group: Name | None = None
 
 
 class _AnswerIn(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     selected: list[Value] = []
+    options: Annotated[list[int], Field(max_length=100)] = []
     text: Value | None = None
+
+    def to_model(self, labels: tuple[str, ...]) -> Answer:
+        """Return the answer. Raise InvalidReply for the number of an option that is not there."""
+        if any(not 1 <= number <= len(labels) for number in self.options):
+            raise InvalidReply(f"there is no such option: choose 1 to {len(labels)}")
+        chosen = [labels[number - 1] for number in self.options]
+        return Answer(tuple(dict.fromkeys([*self.selected, *chosen])), self.text)
 
 
 class AnswerBody(_Body):
-    """Either values to be matched, or what was ticked and written."""
+    """Either values to be matched, or what was ticked (by label or number) and written."""
 
-    values: Annotated[list[Value], Field(max_length=200)] = []
-    answers: Annotated[list[_AnswerIn], Field(max_length=4)] = []
+    values: Annotated[list[Value], Field(default=[], max_length=200)]
+    answers: Annotated[list[_AnswerIn], Field(default=[], max_length=4)]
     question: int | None = None
 
 
@@ -96,27 +96,25 @@ class RetryBody(_Body):
     """Start a failed delivery again, or stop trying."""
 
 
-class SweepBody(_Body):
+class SweepBody(Body):
     """End what is stale, or only say what would be ended."""
 
     dry_run: bool = True
 
 
-def make_api(office: Office) -> Starlette:
+def make_api(office: Office, inbox: Inbox) -> Starlette:
     """Return the application, without its guard."""
     routes = _Routes(office)
     return Starlette(
         routes=[
+            *inbox.routes(),
             Route("/healthz", routes.health),
-            Route("/api/pending", routes.pending),
-            Route("/api/history", routes.history),
-            Route("/api/events", routes.events),
-            Route("/api/sweep", routes.sweep, methods=["POST"]),
-            Route("/api/questions/{id}", routes.question),
             Route("/api/questions/{id}/answer", routes.answer, methods=["POST"]),
             Route("/api/questions/{id}/decline", routes.decline, methods=["POST"]),
             Route("/api/questions/{id}/retry", routes.retry, methods=["POST"]),
             Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
+            *_for_the_token(routes.for_the_token()),
+            *_for_the_token(session_routes(office.floor)),
         ],
         exception_handlers={
             ReplyRejected: _refused,
@@ -131,15 +129,51 @@ def make_api(office: Office) -> Starlette:
     )
 
 
+def _for_the_token(routes: Iterable[Route]) -> list[Route]:
+    """Return the routes as they are, but closed to browsers."""
+    closed = [Middleware(_TokenAlone)]
+    return [Route(r.path, r.endpoint, methods=r.methods, middleware=closed) for r in routes]
+
+
+class _TokenAlone:
+    """Refuses a cookie: whoever steals one must not let others in or start agents."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get(BROWSER):
+            raise HTTPException(403, "a browser may not do this; it needs the host's token")
+        await self._app(scope, receive, send)
+
+
 class _Routes:
     def __init__(self, office: Office) -> None:
         self._office = office
 
-    async def health(self, _request: Request) -> Response:
+    def for_the_token(self) -> list[Route]:
+        """Return the routes that the pages do not need."""
+        return [
+            Route("/api/agents", self.agents),
+            Route("/api/status", self.status),
+            Route("/api/inbox/settings", self.inbox_settings),
+            Route("/api/inbox/link", self.make_link, methods=["POST"]),
+            Route("/api/inbox/sign-out-all", self.sign_out_all, methods=["POST"]),
+            Route("/api/pending", self.pending),
+            Route("/api/history", self.history),
+            Route("/api/events", self.events),
+            Route("/api/sweep", self.sweep, methods=["POST"]),
+            Route("/api/questions/{id}", self.question),
+        ]
+
+    async def health(self, request: Request) -> Response:
         problems = self._office.problems()
         status = "degraded" if problems else "ok"
         waiting = sum(p.state.waits_for_person for p in self._office.desk.index)
-        return JSONResponse({"status": status, "problems": problems, "open": waiting})
+        health: dict[str, object] = {"status": status, "open": waiting}
+        if request.scope.get(KNOWN):  # they name folders and groups
+            health["problems"] = problems
+        return _json(health)
 
     async def pending(self, _request: Request) -> Response:
         listed = [p for p in self._office.desk.index if p.delivered is None]
@@ -162,37 +196,67 @@ class _Routes:
         return _json([wire.pending_view(p) for p in await self._office.history.recent(query)])
 
     async def question(self, request: Request) -> Response:
-        found = await self._office.answering.find(request.path_params["id"])
+        group = _named_group(request.query_params.get("group"))
+        found = await self._office.answering.find(request.path_params["id"], group)
         return _json(wire.pending_view(found))
 
     async def answer(self, request: Request) -> Response:
         body = AnswerBody.model_validate_json(await request.body())
-        reply = Reply(
-            target=request.path_params["id"],
-            by=body.by,
-            channel=CHANNEL,
+        reply = _reply(
+            request,
+            body,
             values=tuple(body.values),
-            answers=tuple(Answer(tuple(a.selected), a.text) for a in body.answers),
+            answers=await self._answers(request, body),
             question=body.question,
         )
         pending = await self._office.answering.answer(reply)
         return _json(wire.pending_view(pending), 200 if pending.ending else 202)
 
+    async def _answers(self, request: Request, body: AnswerBody) -> tuple[Answer, ...]:
+        if not body.answers:
+            return ()
+        asked = (await self._find(request, body)).questions
+        if body.question is not None:
+            asked = asked[max(body.question - 1, 0) :]
+        # What there is too much of has no labels, and is refused when it is counted.
+        labels = [question.labels for question in asked] + [()] * len(body.answers)
+        return tuple(a.to_model(of) for a, of in zip(body.answers, labels, strict=False))
+
+    async def _find(self, request: Request, body: _Body) -> PendingQuestion:
+        return await self._office.answering.find(request.path_params["id"], _group(body))
+
     async def decline(self, request: Request) -> Response:
         body = DeclineBody.model_validate_json(await request.body() or b"{}")
-        reply = Reply(target=request.path_params["id"], by=body.by, channel=CHANNEL)
-        pending = await self._office.answering.decline(reply, body.reason)
+        pending = await self._office.answering.decline(_reply(request, body), body.reason)
         return _json(wire.pending_view(pending))
 
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
-        pending = await self._office.answering.find(request.path_params["id"])
-        return _json(wire.pending_view(await self._office.delivery.retry(pending, body.by)))
+        pending = await self._find(request, body)
+        by = who(request, body.by)
+        return _json(wire.pending_view(await self._office.delivery.retry(pending, by)))
 
     async def dismiss(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
-        pending = await self._office.answering.find(request.path_params["id"])
-        return _json(wire.pending_view(await self._office.delivery.dismiss(pending, body.by)))
+        pending = await self._find(request, body)
+        by = who(request, body.by)
+        return _json(wire.pending_view(await self._office.delivery.dismiss(pending, by)))
+
+    async def agents(self, _request: Request) -> Response:
+        return _json([agent_json(view) for view in await find_agents(self._office)])
+
+    async def status(self, _request: Request) -> Response:
+        return _json(await figures.find_status(self._office))
+
+    async def inbox_settings(self, _request: Request) -> Response:
+        return _json(figures.inbox_settings(self._office))
+
+    async def make_link(self, _request: Request) -> Response:
+        url, until = await make_link(self._office)
+        return _json({"url": url, "expires_at": wire.timestamp(until)})
+
+    async def sign_out_all(self, _request: Request) -> Response:
+        return _json({"signed_out": await self._office.sign_in.sign_out_all()})
 
     async def sweep(self, request: Request) -> Response:
         body = SweepBody.model_validate_json(await request.body() or b"{}")
@@ -216,6 +280,38 @@ class _Routes:
             )
 
 
+def _reply(
+    request: Request,
+    body: _Body,
+    *,
+    values: tuple[str, ...] = (),
+    answers: tuple[Answer, ...] = (),
+    question: int | None = None,
+) -> Reply:
+    """Return what a person says, by whom a browser is signed in as, else by their own word."""
+    return Reply(
+        target=request.path_params["id"],
+        by=who(request, body.by),
+        channel=WEB if request.scope.get(BROWSER) else LOCAL,
+        values=values,
+        answers=answers,
+        question=question,
+        group=_group(body),
+    )
+
+
+def _group(body: _Body) -> GroupName | None:
+    return _named_group(body.group)
+
+
+def _named_group(name: str | None) -> GroupName | None:
+    if name is None:
+        return None
+    if not wire.usable_group(name):
+        raise UnknownQuestion("there is no such group")
+    return GroupName(name)
+
+
 def _finding(finding: Finding) -> dict[str, object]:
     return {
         **wire.pending_view(finding.pending),
@@ -234,12 +330,18 @@ _STATUS: dict[type[ReplyRejected], int] = {
     NotAllowed: 403,
     InvalidReply: 422,
     NotUndelivered: 409,
+    PartTaken: 409,
+    UnknownSession: 404,
+    SessionOver: 409,
+    NotStarted: 422,
 }
 
 
 async def _refused(_request: Request, exc: Exception) -> Response:
     if isinstance(exc, AlreadyOver):
         return _json({"error": f"already over: {exc}", **wire.ending_view(exc.ending)}, 409)
+    if isinstance(exc, SessionOver):
+        return _json({"error": str(exc), "outcome": "ended"}, 409)
     status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 400)
     return _json({"error": str(exc)}, status)
 
@@ -269,7 +371,8 @@ async def _too_slow(_request: Request, _exc: Exception) -> Response:
 
 def _hang_up(error: str, status: int) -> Response:
     """Refuse it, and do not wait for the rest of the body."""
-    return JSONResponse({"error": error}, status, {"connection": "close"})
+    headers = {"connection": "close", "cache-control": "no-store"}
+    return JSONResponse({"error": error}, status, headers)
 
 
 async def _broken_disk(request: Request, exc: Exception) -> Response:

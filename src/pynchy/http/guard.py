@@ -1,57 +1,111 @@
-"""What every HTTP request must pass: a known Host, the token, and a body of bounded size.
+"""What every HTTP request must pass: a known Host, a sign that it may, a body of bounded size.
 
 The Host header is checked first (a page that rebinds its name to 127.0.0.1 gets nothing), the token
-is compared in constant time, and a body is cut off at its cap before it is read whole.
+is compared in constant time, and a body is cut off at its cap before it is read whole. A browser
+that is signed in may do what the token may, but only on behalf of our own pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pynchy.inbox.signin import Browser
 
 MAX_BODY_BYTES = 256 * 1024
 BODY_SECONDS = 10.0
+BROWSER = "pynchy.browser"
+# In the scope of a request from somebody who may see everything.
+KNOWN = "pynchy.known"
 _LONGEST_NUMBER = 18
-_OPEN_PATHS = frozenset({"/healthz"})
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+# What a page may load before anybody is signed in; nothing of it tells of a question.
+_OPEN_PATHS = frozenset({"/healthz", "/sign-in", "/manifest.webmanifest", "/sw.js"})
+_OPEN_FOLDER = "/static/"
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; manifest-src 'self'; worker-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    # Not no-referrer: our own forms would then be sent with Origin: null.
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What lets a request in: the token, or the cookie of a browser that is signed in."""
+
+    token: str
+    cookie: str
+    browser: Callable[[str], Browser | None]
 
 
 class Guard:
-    """Wraps the application; plain ASGI, since event streams must not be buffered."""
+    """Wraps the application; plain ASGI, since event streams must not be buffered.
 
-    def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:
+    `doorman` answers a browser that would like to see a page and is not signed in.
+    """
+
+    def __init__(self, app: ASGIApp, doorman: ASGIApp, passes: Pass, hosts: Iterable[str]) -> None:
         self._app = app
-        self._token = token.encode()
+        self._doorman = doorman
+        self._passes = passes
+        self._token = passes.token.encode()
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it with a reason."""
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, _Capped(receive), send)
+        answer = self._refusal(scope) or self._app
+        await answer(scope, _Capped(receive), _with_headers(send))
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
-        if _host_name(headers.get("host", "")) not in self._hosts:
+        if host_name(headers.get("host", "")) not in self._hosts:
             return _error(421, "this host name is not allowed; see http.allowed_hosts")
-        if scope["path"] not in _OPEN_PATHS and not self._has_token(headers):
-            return _error(401, "a token is needed: Authorization: Bearer …, from the data folder")
+        if refusal := self._not_let_in(scope, headers):
+            return refusal
         length = headers.get("content-length", "0")
         if not _is_number(length) or int(length) > MAX_BODY_BYTES:
             return _error(413, f"a body may have at most {MAX_BODY_BYTES} bytes")
         return None
 
+    def _not_let_in(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        scope[KNOWN] = self._has_token(headers)
+        if scope[KNOWN]:
+            return None
+        path, browser = scope["path"], self._browser(headers)
+        scope[BROWSER] = browser
+        scope[KNOWN] = browser is not None
+        is_open = path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)
+        if browser is not None or is_open:
+            return None if _is_ours(scope, headers) else _error(403, "this came from another site")
+        if scope["method"] in _SAFE_METHODS and "text/html" in headers.get("accept", ""):
+            return self._doorman
+        return _error(401, "a token is needed: Authorization: Bearer …, from the data folder")
+
     def _has_token(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and secrets.compare_digest(given.encode(), self._token)
+
+    def _browser(self, headers: Headers) -> Browser | None:
+        token = cookie_parser(headers.get("cookie", "")).get(self._passes.cookie)
+        return self._passes.browser(token) if token else None
 
 
 class BodyTooLarge(Exception):
@@ -79,17 +133,45 @@ class _Capped:
         return message
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
-
-
-def _host_name(header: str) -> str:
+def host_name(header: str) -> str:
+    """Return the name in a Host header, without the port."""
     name = header.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"
     return name.partition(":")[0]
 
 
-def _error(status: int, text: str) -> JSONResponse:
+def _is_ours(scope: Scope, headers: Headers) -> bool:
+    """True if one of our own pages sent the request, or somebody follows a link to a page.
+
+    Browsers say where a request comes from in Sec-Fetch-Site, except over plain http from another
+    machine; there, whatever can change something has an Origin.
+    """
+    site = headers.get("sec-fetch-site")
+    follows_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] in _SAFE_METHODS
+    if site is not None:
+        return site in {"same-origin", "none"} or follows_link
+    origin = headers.get("origin")
+    if origin is None:
+        return scope["method"] in _SAFE_METHODS
+    return urlsplit(origin).netloc.lower() == headers.get("host", "").strip().lower()
+
+
+def _with_headers(send: Send) -> Send:
+    async def wrapped(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return wrapped
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER
+
+
+def _error(status: int, text: str) -> Response:
     headers = {"www-authenticate": "Bearer"} if status == 401 else None  # noqa: PLR2004 - HTTP
     return JSONResponse({"error": text}, status, headers)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from click.testing import Result
+from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.app import running_host
 from pynchy.cli.client import HostClient
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 def until(look: Callable[[], T | None]) -> T:
     """Return the first true thing that `look` finds; fail when the deadline is over."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + DEADLINE_SECONDS
     while not (found := look()):
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
@@ -49,7 +50,7 @@ def in_thread(work: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        thread.join(timeout=30)
+        thread.join(timeout=DEADLINE_SECONDS)
     if failures:
         raise failures[0]
 
@@ -73,14 +74,14 @@ class Host:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(ready)))
         self._thread.start()
-        assert ready.wait(20)
+        assert ready.wait(DEADLINE_SECONDS)
 
     def stop(self) -> None:
         assert self._loop
         assert self._stop
         assert self._thread
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=DEADLINE_SECONDS)
 
     def ask(self, *questions: str | dict[str, Any], group: str = "web-team", **fields: Any) -> str:
         """Put a question into the mailbox and return its short id once the host has it."""

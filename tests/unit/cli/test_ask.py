@@ -71,6 +71,11 @@ def test_a_default_is_printed_and_is_no_success(run: Run) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
+        ["no text: \udcff"],
+        [""],
+        ["Deploy?", "-o", "Yes", "-o", "yes"],
+        ["Deploy?", "-o", " "],
+        ["Deploy?", "-o", "\udcff"],
         [],
         ["Deploy?", "--multi"],
         ["Deploy?", "--timeout", "soon"],
@@ -88,10 +93,10 @@ def test_wrong_use_cannot_be_taken_for_a_declined_question(run: Run, wrong: list
 
 @pytest.mark.usefixtures("host")
 def test_what_the_host_refuses_is_told_with_the_reason(run: Run) -> None:
-    result = run("ask", "Deploy?", "-o", "Yes", "-o", "yes")
+    result = run("ask", "x" * 100_000)
 
     assert result.exit_code == 1
-    assert "differ" in result.stderr
+    assert "at most" in result.stderr
 
 
 def test_ctrl_c_tells_the_host_that_nobody_waits(host: Host) -> None:
@@ -106,3 +111,26 @@ def test_ctrl_c_tells_the_host_that_nobody_waits(host: Host) -> None:
     assert process.returncode == 130
     assert "stays open" in rest
     until(lambda: not host.client.pending()[0]["call_waits"])
+
+
+def test_a_runner_asks_as_its_own_group(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYNCHY_IPC_DIR", str(host.data.ipc / "web-team"))
+    with in_thread(lambda: answer_first(host, "yes")):
+        result = run("ask", "Deploy?", "--json")
+
+    assert host.client.question(json.loads(result.stdout)["request_id"])["group"] == "web-team"
+
+
+def test_a_hint_names_a_folder_that_is_not_the_usual_one(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYNCHY_DATA_DIR")
+    folder = f"--data-dir {host.data.path}"
+    with in_thread(lambda: answer_first(host, "yes")):
+        asked = run("ask", "Deploy?", "--data-dir", str(host.data.path))
+    absent = run("pending", "--data-dir", "/nowhere at all")
+
+    assert f"answer with: pynchy answer {folder} " in asked.stderr
+    assert "pynchy serve --data-dir '/nowhere at all'" in absent.stderr

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.support import Host, Run
+from tests.unit.cli.support import Host, Run, until
 
 from pynchy.cli import COMMANDS
 from pynchy.config import load_settings
@@ -84,8 +84,18 @@ def test_ids_are_completed_from_the_running_host(host: Host, command: str) -> No
     assert complete(f"pynchy --data-dir {host.data.path} {command} ", other) == [short_id]
 
 
+def test_sessions_are_completed_from_the_running_host(host: Host) -> None:
+    host.ask("Why?", session_id="mine-1")
+    host.ask("Why?", session_id="other-1")
+    until(lambda: {s["state"] for s in host.client.sessions()} == {"waiting"})
+
+    assert complete("pynchy stop ", host.data.path) == ["other-1", "mine-1"]
+    assert complete("pynchy stop mi", host.data.path) == ["mine-1"]
+
+
 def test_completion_is_silent_without_a_host(tmp_path: Path) -> None:
     assert complete("pynchy answer ", tmp_path) == []
+    assert complete("pynchy stop ", tmp_path) == []
     assert complete("pynchy pend", tmp_path) == ["pending"]
 
 

@@ -131,6 +131,33 @@ def test_groups(tmp_path: Path, group: dict[str, Any], word: str, expected: Stat
     assert only(groups(tmp_path, **group), word).status is expected
 
 
+@pytest.mark.parametrize(
+    ("there", "word", "expected"),
+    [
+        (("claude", "agent_runner"), "started and resumed as claude", Status.OK),
+        (("agent_runner",), "its agent program claude is not on the PATH", Status.PROBLEM),
+        (("claude",), "is not an executable", Status.PROBLEM),
+    ],
+)
+def test_a_known_agent_must_be_there_with_what_runs_it(
+    tmp_path: Path, there: tuple[str, ...], word: str, expected: Status
+) -> None:
+    for name in there:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o700)
+    launcher = {
+        "kind": "process",
+        "agent": "claude",
+        "runner": str(tmp_path / "agent_runner"),
+        "env": {"PATH": str(tmp_path)},
+    }
+
+    found = groups(tmp_path, launcher=launcher)
+
+    assert only(found, word).status is expected
+    assert (expected is Status.OK) == (not [f for f in found if f.status is Status.PROBLEM])
+
+
 def test_a_group_with_people_to_answer_has_nothing_said_of_them(tmp_path: Path) -> None:
     found = groups(tmp_path, channels=["slack"], allowed_users={"slack": ["U1"]})
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.unit.cli.support import Host, Run, start_pynchy
+from tests.waiting import DEADLINE_SECONDS
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def following(host: Host, *command: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(20)
+            process.wait(DEADLINE_SECONDS)
     assert process.returncode == 0
 
 

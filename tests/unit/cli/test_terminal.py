@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from tests.unit.cli.support import Host, start_pynchy
+from tests.waiting import DEADLINE_SECONDS
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
 COLOURS = {"question": "Colours?", "options": ["Red", "Green", "Blue"], "multiSelect": True}
@@ -25,7 +26,7 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         """Read until the text has come, and forget what was before it."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + DEADLINE_SECONDS
         while text not in self.seen:
             ready, _, _ = select.select([self._fd], [], [], deadline - time.monotonic())
             assert ready, f"{text!r} never came: {self.seen!r}"
@@ -63,7 +64,7 @@ def at_terminal(host: Host, *command: str) -> Iterator[tuple[Terminal, subproces
         with process:
             yield terminal, process
             terminal.drain()
-            process.wait(20)
+            process.wait(DEADLINE_SECONDS)
     finally:
         os.close(person)
 
@@ -139,5 +140,19 @@ def test_watching_outlives_a_restart_of_the_host(host: Host) -> None:
         host.ask(COLOURS)
         terminal.wait_for("Colours?")
         process.send_signal(signal.SIGINT)
+
+    assert process.returncode == 0
+
+
+def test_a_sessions_id_is_shown_by_its_beginning_where_that_is_enough(host: Host) -> None:
+    for session_id in ("6f1c2f0a-0d1c", "aaaaaaaa-1", "aaaaaaaa-2"):
+        host.ask(DEPLOY, session_id=session_id)
+
+    with at_terminal(host, "sessions") as (terminal, process):
+        terminal.wait_for("aaaaaaaa-2")
+        terminal.wait_for("aaaaaaaa-1")
+        terminal.wait_for("6f1c2f0a ")
+    with at_terminal(host, "sessions", "--all") as (terminal, _):
+        terminal.wait_for("6f1c2f0a-0d1c")
 
     assert process.returncode == 0

@@ -1,0 +1,206 @@
+"""What a person has marked, written and sent, question by question; no widget is known here.
+
+Nothing is called answered before the host says so, and what was said is kept until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from rich.text import Text
+
+from pynchy.cli.client import Json
+from pynchy.cli.screen import sending
+from pynchy.cli.screen.clock import Clock
+from pynchy.cli.screen.kept import Kept, Part
+from pynchy.cli.screen.roster import Entry, Key, Roster, key_of
+from pynchy.cli.screen.sending import Outbox, Phase
+from pynchy.cli.text import one_line
+from pynchy.cli.views import QuestionView
+from pynchy.datafolder import DataFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Errands:
+    """What answering needs of the screen: work to be done meanwhile, and a look at what changed."""
+
+    spawn: Callable[[Coroutine[Any, Any, None]], object]
+    changed: Callable[[], Awaitable[None]]
+
+
+class Answering:
+    """The person's side of every question."""
+
+    def __init__(self, data: DataFolder, by: str, clock: Clock, roster: Roster) -> None:
+        self._data = data
+        self._by = by
+        self._clock = clock
+        self._roster = roster
+        self._outbox = Outbox(clock.monotonic)
+        self._said: dict[Key, Text] = {}
+        self._late: dict[Key, Text] = {}
+        self._sent: dict[Key, tuple[Part, ...]] = {}
+        self._counted: set[Key] = set()
+        self.kept = Kept(data.folder, clock.now)
+        self.undo_seconds: dict[str, float] = {"high": 3.0}
+
+    def parts(self, entry: Entry) -> tuple[Part, ...]:
+        """Return what is marked and written for each question."""
+        return self.kept.draft(entry.key, len(entry.view.questions))
+
+    def write(self, entry: Entry, texts: Mapping[int, str]) -> None:
+        """Keep what is in the fields, unless it has been sent and counts."""
+        if entry.key not in self._counted:
+            parts = self.parts(entry)
+            written = [replace(p, text=texts.get(at, p.text)) for at, p in enumerate(parts)]
+            self.kept.keep(entry.key, written)
+
+    def is_busy(self, entry: Entry) -> bool:
+        """True if nothing can be changed: it is over, or being sent."""
+        return entry.view.ending is not None or self._outbox.phase(entry.key) is not None
+
+    def mark(self, entry: Entry, at: int, number: int) -> bool:
+        """Mark an option. Return False if there is none of that number, or it is too late."""
+        if self.is_busy(entry) or at >= len(entry.view.questions):
+            return False
+        question = entry.view.questions[at]
+        if not 1 <= number <= len(question.options):
+            return False
+        parts = list(self.parts(entry))
+        parts[at] = _marked(parts[at], number, multi=question.multi_select)
+        self.kept.keep(entry.key, parts)
+        label = one_line(question.options[number - 1].label)
+        self.say(entry.key, f"↵ sends “{label}”, u takes it back" if is_plain(entry) else "")
+        return True
+
+    def take_back(self, entry: Entry) -> None:
+        """Take marks back, and with them what was about to be sent."""
+        waited = self._outbox.take_back(entry.key)
+        if waited or not self.is_busy(entry):
+            self.kept.keep(entry.key, [replace(part, options=()) for part in self.parts(entry)])
+            self.say(entry.key, "Taken back. Nothing was sent." if waited else "")
+
+    def submit(self, entry: Entry, errands: Errands, *, at_once: bool) -> None:
+        """Send it, at once or after the time in which it can be taken back."""
+        if self._outbox.phase(entry.key) is Phase.UNDO:
+            self._send(entry.key, errands)
+            return
+        if self.is_busy(entry):
+            return
+        parts = self.parts(entry)
+        missing = next((at for at, part in enumerate(parts) if part.is_empty), None)
+        if missing is not None:
+            self.say(entry.key, _missing(missing, len(parts)), bad=True)
+            return
+        seconds = 0.0 if at_once else self.undo_seconds.get(entry.view.urgency, 0.0)
+        if seconds > 0:
+            self._outbox.wait(entry.key, seconds)
+        else:
+            self._send(entry.key, errands)
+
+    def send_due(self, errands: Errands) -> None:
+        """Send what can no longer be taken back."""
+        for key in self._outbox.due():
+            self._send(key, errands)
+
+    def send_all(self, errands: Errands) -> frozenset[Key]:
+        """Send also what could still be taken back. Return what is on its way."""
+        for key in self._outbox.waiting():
+            self._send(key, errands)
+        return self._outbox.on_way()
+
+    def on_way(self) -> frozenset[Key]:
+        """Return what is being sent."""
+        return self._outbox.on_way()
+
+    def counts(self, key: Key) -> bool:
+        """True if the host has taken what was said here."""
+        return key in self._counted
+
+    def decline(self, key: Key, reason: str, errands: Errands) -> None:
+        """End it without an answer."""
+        self._post(key, "decline", {"reason": reason} if reason else {}, errands)
+
+    def settle(self, view: QuestionView) -> None:
+        """Forget what was said here if that is how it ended."""
+        if sending.is_ours(view, self._sent.get(key_of(view), ()), self._by):
+            self._forget(key_of(view))
+
+    def status(self, entry: Entry) -> Text:
+        """Return the line below the question."""
+        key = entry.key
+        if entry.view.ending is not None:
+            return self._late.get(key, Text())
+        match self._outbox.phase(key):
+            case Phase.SENDING:
+                return Text("Sending…", "yellow")
+            case Phase.UNDO:
+                left = ceil(self._outbox.left_seconds(key))
+                return Text(f"Sending in {left} s… u takes it back, ↵ sends it now", "bold yellow")
+            case None:
+                return self._said.get(key, Text())
+
+    def say(self, key: Key, text: str, *, bad: bool = False) -> None:
+        """Tell the person something about an open question."""
+        self._said[key] = Text(text, "bold red" if bad else "bold")
+
+    def say_late(self, key: Key, text: str, *, bad: bool = False) -> None:
+        """Tell the person something about a question that is over."""
+        self._late[key] = Text(text, "bold red" if bad else "bold")
+
+    def _send(self, key: Key, errands: Errands) -> None:
+        entry = self._roster.get(key)
+        self._outbox.take_back(key)
+        if entry is not None and entry.view.ending is None:
+            self._sent[key] = self.parts(entry)
+            answers = [part.body() for part in self._sent[key]]
+            self._post(key, "answer", {"answers": answers}, errands)
+
+    def _post(self, key: Key, verb: str, body: Json, errands: Errands) -> None:
+        if self._outbox.begin(key):
+            errands.spawn(self._deliver(key, verb, {"by": self._by, **body}, errands))
+
+    async def _deliver(self, key: Key, verb: str, body: Json, errands: Errands) -> None:
+        result = await asyncio.to_thread(sending.send, self._data, key, verb, body)
+        self._outbox.end(key)
+        view = result.view
+        if view is not None:
+            self._roster.put(view, self._clock.monotonic())
+            self.settle(view)
+        if not result.is_bad:
+            self._forget(key)
+        elif view is None or view.ending is None:
+            self.say(key, result.text, bad=True)
+        elif key not in self._counted:
+            was = one_line(view.ending.summary)
+            self.say_late(key, f"Not yours: somebody was first. It was {was}.", bad=True)
+        await errands.changed()
+
+    def _forget(self, key: Key) -> None:
+        self._counted.add(key)
+        self.kept.forget(key)
+        self._said.pop(key, None)
+        self._sent.pop(key, None)
+
+
+def is_plain(entry: Entry) -> bool:
+    """True if one option is enough: a single question with a single choice."""
+    questions = entry.view.questions
+    return len(questions) == 1 and bool(questions[0].options) and not questions[0].multi_select
+
+
+def _marked(part: Part, number: int, *, multi: bool) -> Part:
+    if not multi:
+        return replace(part, options=(number,))
+    others = tuple(n for n in part.options if n != number)
+    return replace(part, options=others if len(others) < len(part.options) else (*others, number))
+
+
+def _missing(at: int, count: int) -> str:
+    if count > 1:
+        return f"Question {at + 1} has no answer yet."
+    return "Choose an option or write something first."

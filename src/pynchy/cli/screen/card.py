@@ -1,0 +1,323 @@
+"""One question as a form: what is asked, what can be marked, where to write.
+
+What is marked and written lives elsewhere; the card shows it and says what was pressed. Only an
+ending or another question builds it anew, so whoever types is never disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Click
+from textual.events import Key as KeyPress
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Static, TextArea
+
+from pynchy.cli.screen import words
+from pynchy.cli.screen.kept import Part
+from pynchy.cli.screen.roster import Entry
+from pynchy.cli.text import clean, duration, moment, one_line
+from pynchy.cli.views import EndingView, QuestionView
+from pynchy.inbox.keys import Action, hint
+from pynchy.model import Option, Question
+
+_DIGITS = 9
+_MOST_NAME = 60
+_OUTCOMES = {
+    "answered": "Answered",
+    "declined": "Declined",
+    "defaulted": "Nobody answered: the agent's own default was used",
+    "expired": "Expired without an answer",
+    "withdrawn": "Withdrawn by the agent",
+    "undeliverable": "Could not be shown",
+}
+
+
+class Folding(Static):
+    """A text that shows its first lines, and all of it when it is asked to."""
+
+    def __init__(self, text: Text, summary: str, head: int, *, is_long: bool) -> None:
+        super().__init__(classes="folding")
+        self._text = text
+        self._summary = summary
+        self._head = head
+        self._folded = is_long
+        self._is_long = is_long
+        self.can_focus = is_long
+
+    def on_mount(self) -> None:
+        """Show the beginning."""
+        self._show()
+
+    def toggle(self) -> None:
+        """Fold or unfold it."""
+        if self._is_long:
+            self._folded = not self._folded
+            self._show()
+
+    def on_click(self, event: Click) -> None:
+        """A click folds or unfolds."""
+        if self._is_long:
+            event.stop()
+            self.toggle()
+
+    def on_key(self, event: KeyPress) -> None:
+        """So do Space and Enter."""
+        if event.key in {"space", "enter"}:
+            event.stop()
+            self.toggle()
+
+    def _show(self) -> None:
+        if not self._folded:
+            shown = self._text.copy()
+            if self._is_long:
+                shown.append("\n▾ fold (f)", words.QUIET)
+        else:
+            shown = Text("\n").join(self._text[: words.LONG_TEXT].split("\n")[: self._head])
+            shown.append(("\n" if self._head else "") + f"▸ {self._summary} (f)", "bold")
+        self.update(shown)
+
+
+class Choice(Static, can_focus=True):
+    """One option of a question."""
+
+    class Pressed(Message):
+        """Somebody chose it, by a click or by the space bar."""
+
+        def __init__(self, question: int, number: int, *, clicked: bool) -> None:
+            super().__init__()
+            self.question = question
+            self.number = number
+            self.clicked = clicked
+
+    def __init__(self, question: int, number: int, option: Option, *, multi: bool) -> None:
+        super().__init__(classes="choice")
+        self.question = question
+        self.number = number
+        self._option = option
+        self._signs = ("[x]", "[ ]") if multi else ("(•)", "( )")
+
+    def draw(self, *, marked: bool, hinted: bool) -> None:
+        """Show whether it is marked, and its number where the number keys go."""
+        digit = str(self.number) if self.number <= _DIGITS else " "
+        line = Text().append(f" {digit} " if hinted else "   ", "reverse" if hinted else "")
+        line.append(" " + self._signs[0 if marked else 1] + " ", "bold green" if marked else "")
+        line.append(one_line(self._option.label), "bold")
+        if self._option.description.strip():
+            for row in clean(self._option.description).strip().split("\n"):
+                line.append(f"\n        {row}", words.QUIET)
+        self.set_class(marked, "marked")
+        put(self, line)
+
+    def on_click(self, event: Click) -> None:
+        """Tell that it was clicked."""
+        event.stop()
+        self.post_message(self.Pressed(self.question, self.number, clicked=True))
+
+    def on_key(self, event: KeyPress) -> None:
+        """Tell that the space bar was pressed on it."""
+        if event.key == "space":
+            event.stop()
+            self.post_message(self.Pressed(self.question, self.number, clicked=False))
+
+
+class OwnWords(TextArea):
+    """Where one's own words go."""
+
+    def __init__(self, question: int, text: str) -> None:
+        super().__init__(text, soft_wrap=True, tab_behavior="focus", compact=True, classes="own")
+        self.question = question
+
+
+class Asked(Vertical):
+    """One question of a card."""
+
+    def __init__(self, at: int, count: int, question: Question, part: Part) -> None:
+        super().__init__(classes="asked")
+        self.at = at
+        self._count = count
+        self._question = question
+        self._part = part
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        question = self._question
+        nth = f"{self.at + 1} of {self._count}" if self._count > 1 else ""
+        header = "  ".join(filter(None, (nth, one_line(question.header))))
+        if header:
+            yield Static(Text(header, "bold cyan"))
+        lines = words.count_lines(question.text)
+        is_long = lines > words.LONG_LINES or len(question.text) > words.LONG_TEXT
+        summary = f"all of it, {_lines(lines)}"
+        yield Folding(words.markdown(question.text), summary, words.LONG_LINES, is_long=is_long)
+        yield from self._choices()
+        if question.default:
+            said = ", ".join(one_line(label) for label in question.default)
+            yield Static(Text(f"If nobody answers in time, the agent goes on with: {said}", "dim"))
+        label = "Or in your own words" if question.options else "Your answer"
+        yield Static(Text(f"{label} ").append(f" {hint(Action.WRITE)} ", "reverse"), classes="lab")
+        yield OwnWords(self.at, self._part.text)
+
+    def _choices(self) -> Iterator[Widget]:
+        question = self._question
+        for number, option in enumerate(question.options, 1):
+            yield Choice(self.at, number, option, multi=question.multi_select)
+            if option.preview.strip():
+                yield _preview(option.preview)
+        if question.options and question.multi_select:
+            yield Static(Text("   one or more", "dim"))
+
+
+class CardPane(VerticalScroll, can_focus=True):
+    """The question that is being looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(id="card")
+        self.entry: Entry | None = None
+
+    @property
+    def asked(self) -> list[Asked]:
+        """The questions of the card."""
+        return list(self.query(Asked))
+
+    async def build(self, entry: Entry, parts: Sequence[Part], unsent: str) -> None:
+        """Show the question from its beginning."""
+        self.entry = entry
+        async with self.batch():
+            await self.remove_children()
+            await self.mount(*_card(entry.view, parts, unsent))
+        self.scroll_home(animate=False)
+
+    async def clear(self, text: Text) -> None:
+        """Show no question but a text."""
+        self.entry = None
+        async with self.batch():
+            await self.remove_children()
+            await self.mount(Static(text, classes="nothing"))
+
+    def tick(self, now: datetime, status: Text, parts: Sequence[Part], here: int | None) -> None:
+        """Show what has changed: the time, what is marked, and what the number keys go to."""
+        if self.entry is None or not self.query("#head"):
+            return
+        put(self.query_one("#head", Static), head(self.entry.view, now))
+        put(self.query_one("#status", Static), status)
+        for choice in self.query(Choice):
+            marked = choice.number in parts[choice.question].options
+            choice.draw(marked=marked, hinted=choice.question == here)
+
+    def unfold(self) -> None:
+        """Fold or unfold everything that is long."""
+        for folding in self.query(Folding):
+            folding.toggle()
+
+
+def put(static: Static, text: Text) -> None:
+    """Show the text, unless it is shown already: a terminal may be far away."""
+    if static.content != text:
+        static.update(text)
+
+
+def head(view: QuestionView, now: datetime) -> Text:
+    """Return the first lines of a card: who asks, about what, since when, until when."""
+    line = Text().append(one_line(view.agent, _MOST_NAME) or "An agent", "bold cyan")
+    line.append(f"  {view.group}", "dim")
+    if view.urgency == "high":
+        line.append("  urgent", "bold red")
+    elif view.urgency == "low":
+        line.append("  no hurry", "dim")
+    line.append(f"  #{view.short_id}", "bold")
+    if view.task:
+        line.append(f"\ntask: {one_line(view.task)}", "dim")
+    line.append(f"\nasked {duration((now - view.asked_at).total_seconds())} ago", "dim")
+    if view.ending is None:
+        line.append(f" · {_left(view, now)}", "dim")
+        if view.answered_numbers:
+            line.append("\nAnswered in part already; what you send replaces it.", "yellow")
+        if not view.call_waits:
+            line.append(
+                "\nThe call no longer waits; the answer will be brought to the agent.", "dim"
+            )
+    return line
+
+
+def ending_text(view: QuestionView, ending: EndingView) -> Text:
+    """Return how it ended: who, where, what, and whether it arrived."""
+    word = _OUTCOMES.get(ending.outcome, one_line(ending.outcome))
+    good = ending.outcome in {"answered", "declined"}
+    text = Text().append(word, "bold green" if good else "bold yellow")
+    if ending.by:
+        text.append(f" by {one_line(ending.by)}")
+    if ending.channel:
+        text.append(f" ({one_line(ending.channel)})", "dim")
+    text.append(f"  {moment(ending.at)}", "dim")
+    for answer in ending.answers:
+        text.append(f"\n  {clean(answer.describe())}", "bold")
+    if ending.reason:
+        text.append(f"\n  Reason: {clean(ending.reason)}")
+    if view.state == "undelivered":
+        text.append(f"\nNot delivered yet: {one_line(view.delivery_error)}", "red")
+        text.append("\n(a shows who is waiting, with a way to try again)", "dim")
+    elif view.state in {"resuming", "held"}:
+        text.append("\nOn its way to the agent.", "dim")
+    elif view.delivered in {"live", "late"}:
+        text.append("\nThe agent has it.", "dim")
+    return text
+
+
+def _left(view: QuestionView, now: datetime) -> str:
+    left = duration((view.due_at - now).total_seconds())
+    then = "then its default counts" if view.defaults_at == view.due_at else "then it expires"
+    return f"{left} left, {then}"
+
+
+def _card(view: QuestionView, parts: Sequence[Part], unsent: str) -> Iterator[Widget]:
+    yield Static(id="head")
+    if view.title:
+        yield Static(Text(one_line(view.title), "bold"), classes="title")
+    if view.ending is not None:
+        yield from _over(view, view.ending, unsent)
+        return
+    count = len(view.questions)
+    for at, (question, part) in enumerate(zip(view.questions, parts, strict=True)):
+        yield Asked(at, count, question, part)
+    yield Horizontal(
+        _button("Send", Action.SEND),
+        _button("Hide", Action.SNOOZE),
+        _button("Decline", Action.DECLINE),
+        classes="actions",
+    )
+    yield Static(id="status")
+
+
+def _over(view: QuestionView, ending: EndingView, unsent: str) -> Iterator[Widget]:
+    for question in view.questions:
+        yield Static(words.markdown(question.text), classes="asked")
+    yield Static(ending_text(view, ending), classes="ending")
+    yield Static(id="status")
+    if unsent:
+        text = Text().append("You had begun to write (c copies it, x forgets it):\n", "dim")
+        text.append(clean(unsent))
+        yield Static(text, classes="unsent")
+
+
+def _preview(text: str) -> Folding:
+    lines = words.count_lines(text)
+    kind = "Diff" if words.is_diff(text) else "Preview"
+    is_long = lines > words.FOLD_LINES or len(text) > words.LONG_TEXT
+    folding = Folding(words.code(text), f"{kind}, {_lines(lines)}", 0, is_long=is_long)
+    folding.add_class("preview")
+    return folding
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def _button(label: str, action: Action) -> Button:
+    text = Text(f"{label} ").append(f" {hint(action)} ", "reverse")
+    return Button(text, compact=True, id=f"do-{action.value}")

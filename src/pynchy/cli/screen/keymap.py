@@ -1,0 +1,52 @@
+"""Which key does what, from the one table that the page uses as well."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.events import Key as KeyPress
+
+from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, Action, ScreenAction, hint
+
+_NAMES = {"enter": "Enter", "escape": "Escape"}
+_ACTIONS: dict[str, Action | ScreenAction] = {
+    **{key: binding.action for binding in BINDINGS for key in binding.keys},
+    **{binding.key: binding.action for binding in SCREEN_BINDINGS},
+}
+# What a key that was meant for something else may do.
+HARMLESS = frozenset(
+    {Action.NEXT, Action.PREVIOUS, Action.NEXT_WAITING, Action.HELP, Action.UNDO, Action.LEAVE}
+    | {ScreenAction.QUIT, ScreenAction.AGENTS, ScreenAction.HISTORY}
+)
+_HINTS = (
+    (hint(Action.HELP), "keys"),
+    ("q", "leave"),
+    (f"{hint(Action.NEXT)}/{hint(Action.PREVIOUS)}", "move"),
+    (hint(Action.NEXT_WAITING), "next waiting"),
+    (hint(Action.CHOOSE), "mark"),
+    (hint(Action.SEND), "send"),
+    (hint(Action.WRITE), "write"),
+    (hint(Action.DECLINE), "decline"),
+    (hint(Action.UNDO), "take back"),
+    (hint(Action.SNOOZE), "hide"),
+    (hint(Action.SEARCH), "search"),
+    ("a", "agents"),
+    ("o", "over"),
+)
+
+
+def name_of(event: KeyPress) -> str:
+    """Return the key as the table names it."""
+    return _NAMES.get(event.key) or event.character or ""
+
+
+def action_of(name: str) -> Action | ScreenAction | None:
+    """Return what the key is for."""
+    return _ACTIONS.get(name)
+
+
+def hints() -> Text:
+    """Return the line at the bottom, the most needed first: a narrow screen cuts it."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for key, what in _HINTS:
+        line.append(key, "bold cyan").append(f" {what}  ", "dim")
+    return line

@@ -1,0 +1,128 @@
+"""What agents wrote, as a terminal may have it: Markdown, code and diffs with nothing to fear.
+
+Every piece is cleaned after Markdown was read, since Markdown can spell characters by number. A
+link is text with its address behind it; nothing can be clicked, nothing is markup to the screen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.text import Text
+
+from pynchy.cli.text import clean
+
+FOLD_LINES = 14
+LONG_LINES = 30
+LONG_TEXT = 2_500
+CODE = "cyan"
+QUIET = "dim"
+
+_MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": False}).disable("image")
+_DIFF_HEAD = re.compile(r"^(diff --git |@@ .*@@|--- \S)", re.MULTILINE)
+_DIFF_HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
+_DIFF_STYLES = (
+    (("+++", "---", "diff ", "index "), "bold"),
+    (("@@",), "cyan"),
+    (("+",), "green"),
+    (("-",), "red"),
+)
+_INLINE_STYLES = {"strong": "bold", "em": "italic", "s": "strike", "link": "underline"}
+
+
+def markdown(text: str) -> Text:
+    """Return the text, read as Markdown, to be shown."""
+    blocks = Text("\n").join(_blocks(_MARKDOWN.parse(clean(text))))
+    blocks.rstrip()
+    return blocks
+
+
+def code(text: str, bar: str = "") -> Text:
+    """Return the text as it stands, line by line; a unified diff is coloured."""
+    style = _diff_style if is_diff(text) else _code_style
+    lines = [_barred(line, style(line), bar) for line in clean(text).rstrip().split("\n")]
+    return Text("\n").join(lines)
+
+
+def is_diff(text: str) -> bool:
+    """True for a unified diff: it has a hunk, and a header or changed lines."""
+    return bool(_DIFF_HUNK.search(text) and _DIFF_HEAD.search(text))
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines the text has."""
+    return clean(text).rstrip().count("\n") + 1
+
+
+def _barred(line: str, style: str, bar: str) -> Text:
+    return Text().append(bar, QUIET).append(line, style)
+
+
+def _code_style(_line: str) -> str:
+    return CODE
+
+
+def _diff_style(line: str) -> str:
+    return next((style for starts, style in _DIFF_STYLES if line.startswith(starts)), "")
+
+
+def _blocks(tokens: Sequence[Token]) -> Iterator[Text]:
+    """Yield every block, with what stands in front of it: quotes, bullets, numbers."""
+    nest: list[str] = []
+    for at, token in enumerate(tokens):
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open" | "blockquote_open":
+                nest.append("▌ " if token.type == "blockquote_open" else "")
+            case "bullet_list_close" | "ordered_list_close" | "blockquote_close":
+                nest.pop()
+                if not nest:
+                    yield Text()
+            case "list_item_open":
+                nest[-1] = f"{token.info}{token.markup} " if token.info else "• "
+            case "inline":
+                yield _lead(nest).append_text(_inline(token, tokens[at - 1].type))
+            case "fence" | "code_block":
+                lead = _lead(nest).plain
+                yield code(token.content, f"{lead}│ ")
+                yield Text()
+            case "hr":
+                yield Text("────", QUIET)
+            case "paragraph_close" | "heading_close" if not nest:
+                yield Text()
+            case _:
+                continue
+
+
+def _lead(nest: list[str]) -> Text:
+    lead = Text().append("".join(nest), QUIET)
+    # What an item begins with stands only before its first block.
+    nest[:] = [part if part == "▌ " else " " * len(part) for part in nest]
+    return lead
+
+
+def _inline(token: Token, inside: str) -> Text:
+    text = Text(style="bold underline" if inside == "heading_open" else "")
+    styles: list[str] = []
+    addresses: list[str] = []
+    for child in token.children or ():
+        name, _, edge = child.type.rpartition("_")
+        match child.type:
+            case "softbreak" | "hardbreak":
+                text.append("\n")
+            case "code_inline":
+                text.append(clean(child.content), CODE)
+            case _ if edge == "open":
+                styles.append(_INLINE_STYLES.get(name, ""))
+                addresses += [str(child.attrGet("href") or "")] if name == "link" else []
+            case _ if edge == "close":
+                styles.pop()
+                if name == "link":
+                    text.append(f" ({clean(addresses.pop())})", QUIET)
+            case _:
+                text.append(clean(child.content), " ".join(filter(None, styles)))
+    if inside in {"th_open", "td_open"}:
+        text.append("  ", QUIET)
+    return text

@@ -1,0 +1,74 @@
+"""Find out who is at work or waiting: from open questions, signs of life, and what we started.
+
+A session is one agent, however many leases its processes hold, and if it has none yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pynchy import wire
+from pynchy.http.office import Office
+from pynchy.inbox.agents import AgentView, LiveRunner, agent_views
+from pynchy.model import GroupName
+from pynchy.pending.base import HistoryQuery
+
+_LATELY = 300
+
+
+async def find_agents(office: Office) -> list[AgentView]:
+    """Return every agent that lives or has something open."""
+    live = await find_live(office)
+    pending = list(office.desk.index)
+    names: dict[tuple[GroupName, str], str] = {}
+    if live:
+        # Newest last, so that what a runner called itself last counts.
+        for over in reversed(await office.history.recent(HistoryQuery(limit=_LATELY))):
+            names[over.group, over.lease] = over.agent
+    for runner in live:
+        session = office.floor.roll.get(runner.group, runner.session_id)
+        if session and session.agent:
+            names[runner.group, runner.lease] = session.agent
+    return agent_views(live, pending, names)
+
+
+async def find_live(office: Office) -> list[LiveRunner]:
+    """Return who lives, once for each session but for every lease that has asked something."""
+    leased = await asyncio.to_thread(office.live_runners)
+    asking = {(q.group, q.lease) for q in office.desk.index if q.delivered is None}
+    found = [runner for runner in leased if (runner.group, runner.lease) in asking]
+    ours = [LiveRunner(s.group, s.session_id, s.session_id) for s in office.floor.roll.running()]
+    seen = {who(runner) for runner in found}
+    for runner in [*leased, *ours]:
+        if who(runner) not in seen:
+            seen.add(who(runner))
+            found.append(runner)
+    return found
+
+
+def who(runner: LiveRunner) -> tuple[GroupName, str]:
+    """Return what tells the agent from others: its session, or its lease if it has none."""
+    return runner.group, runner.session_id or runner.lease
+
+
+def agent_json(view: AgentView) -> dict[str, Any]:
+    """Return the agent as the HTTP interface tells it."""
+    return {
+        "group": view.group,
+        "agent": view.name,
+        "task": view.task,
+        "session_id": view.session_id,
+        "lives": view.lives,
+        "standing": view.standing,
+        "questions": [
+            {
+                "request_id": item.key.partition("/")[2],
+                "short_id": item.short_id,
+                "brief": item.brief,
+                "asked_at": wire.timestamp(item.asked_at),
+                "error": item.error,
+            }
+            for item in view.items
+        ],
+    }

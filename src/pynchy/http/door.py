@@ -1,0 +1,165 @@
+"""The way in and out: links that are spent, cookies, and what anybody may load before that.
+
+Looking at a link, as previews do, spends nothing. Nobody is led to another site.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+from importlib.resources import files
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from pynchy.http.guard import BROWSER, host_name
+from pynchy.http.office import Office
+from pynchy.inbox.pages import Printer
+from pynchy.inbox.signin import Browser
+
+_MOST_NAME = 100
+_NO_STORE = {"cache-control": "no-store"}
+_STATIC = files("pynchy.inbox") / "static"
+_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+class Door:
+    """Lets browsers in."""
+
+    def __init__(self, office: Office, printer: Printer) -> None:
+        self._office = office
+        self._printer = printer
+        self._assets = {
+            path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()
+        }
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/sign-in", self.door),
+            Route("/sign-in", self.sign_in, methods=["POST"]),
+            Route("/inbox/sign-out", self.sign_out, methods=["POST"]),
+            Route("/static/{name}", self.static),
+            Route("/manifest.webmanifest", self.manifest),
+            Route("/sw.js", self.worker),
+        ]
+
+    async def door(self, request: Request) -> Response:
+        """Show the form that spends a link. Looking at it, as previews do, spends nothing."""
+        key = request.query_params.get("key", "")
+        if not self._office.sign_in.is_good(key):
+            return self._closed_door()
+        html = self._printer.sign_in(
+            key=key, next=_own_path(request.query_params.get("next", "")), by=_user_name()
+        )
+        return HTMLResponse(html, headers=_NO_STORE)
+
+    async def sign_in(self, request: Request) -> Response:
+        """Spend a link, and let the browser in."""
+        text = (await request.body()).decode("utf-8", "replace")
+        try:
+            fields = parse_qs(text, max_num_fields=10)
+        except ValueError as exc:
+            raise HTTPException(400, "this is not the form that signs in") from exc
+        key, by, onward = (fields.get(name, [""])[0] for name in ("key", "by", "next"))
+        by = " ".join(by.split())[:_MOST_NAME] or _user_name()
+        before = request.scope.get(BROWSER)
+        token = await self._office.sign_in.spend(
+            key, by, instead_of=before if isinstance(before, Browser) else None
+        )
+        if token is None:
+            return self._closed_door()
+        response = RedirectResponse(_own_path(onward), 303)
+        self._set_cookie(request, response, token)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """Sign this browser out."""
+        browser = request.scope.get(BROWSER)
+        if isinstance(browser, Browser):
+            await self._office.sign_in.sign_out(browser)
+        response = JSONResponse({})
+        response.delete_cookie(self._office.cookie)
+        return response
+
+    async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell a browser that is not signed in how it gets in."""
+        html = self._printer.sign_in(
+            key="",
+            title="You are not signed in",
+            why="This is the inbox of a pynchy host. Only who has a link of it may look inside.",
+        )
+        await HTMLResponse(html, 401, _NO_STORE)(scope, receive, send)
+
+    async def static(self, request: Request) -> Response:
+        """Send a file of ours."""
+        return self._asset(request, request.path_params["name"])
+
+    async def manifest(self, request: Request) -> Response:
+        """Send what makes the page installable."""
+        return self._asset(request, "manifest.webmanifest")
+
+    async def worker(self, request: Request) -> Response:
+        """Send the service worker, from where it may serve every page."""
+        return self._asset(request, "sw.js")
+
+    async def renew(self, request: Request, response: Response) -> None:
+        """Let the browser's time begin anew, now and then."""
+        browser = request.scope.get(BROWSER)
+        if isinstance(browser, Browser) and await self._office.sign_in.renew(browser):
+            self._set_cookie(request, response, request.cookies[self._office.cookie])
+
+    def _asset(self, request: Request, name: str) -> Response:
+        body = self._assets.get(name)
+        if body is None:
+            raise HTTPException(404, "there is no such file")
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        headers = {"etag": etag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        media_type = _TYPES["." + name.rpartition(".")[2]]
+        return Response(body, headers=headers, media_type=media_type)
+
+    def _closed_door(self) -> Response:
+        html = self._printer.sign_in(
+            key="",
+            title="This link does not work",
+            why="It has been used already, its time is up, or everybody was signed out.",
+        )
+        return HTMLResponse(html, 410, _NO_STORE)
+
+    def _set_cookie(self, request: Request, response: Response, token: str) -> None:
+        public = urlsplit(self._office.settings.http.public_url)
+        here = host_name(request.headers.get("host", ""))
+        response.set_cookie(
+            self._office.cookie,
+            token,
+            max_age=round(self._office.settings.web.sign_in_ttl.total_seconds()),
+            httponly=True,
+            # Not strict: a link in a chat leads here from another site.
+            samesite="lax",
+            secure=public.scheme == "https" and here == host_name(public.netloc),
+        )
+
+
+def _own_path(path: str) -> str:
+    """Return the path if it is one of this host, else the inbox's."""
+    inside = path.startswith("/") and not path.startswith(("//", "/\\"))
+    return path if inside and path.isprintable() else "/"
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "me"

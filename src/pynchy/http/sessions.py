@@ -1,0 +1,96 @@
+"""The routes of sessions: which there are, starting and stopping one, what its runner prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pynchy import wire
+from pynchy.bridge.roll import Roll
+from pynchy.bridge.starting import Starting, Wanted
+from pynchy.config.values import AgentName
+from pynchy.errors import UnknownSession
+from pynchy.http.bodies import Body, Name
+from pynchy.model import Session
+from pynchy.sessions.output import Piece
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What these routes work with."""
+
+    roll: Roll
+    starting: Starting
+    output: Callable[[Session, int], Awaitable[Piece]]
+
+
+class RunBody(Body):
+    """Start a session of the group with a first prompt."""
+
+    group: Name
+    prompt: Annotated[str, Field(min_length=1, max_length=100_000, pattern=r"\S")]
+    agent: AgentName | None = None
+
+
+class StopBody(Body):
+    """End the session's runner."""
+
+
+def session_routes(floor: Floor) -> list[Route]:
+    """Return the routes, for the application."""
+    routes = _Routes(floor)
+    return [
+        Route("/api/sessions", routes.listed),
+        Route("/api/sessions", routes.run, methods=["POST"]),
+        Route("/api/sessions/{id:path}/log", routes.log),
+        Route("/api/sessions/{id:path}/stop", routes.stop, methods=["POST"]),
+        Route("/api/sessions/{id:path}", routes.session),
+    ]
+
+
+class _Routes:
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+
+    async def listed(self, _request: Request) -> Response:
+        return _json([wire.session_view(session) for session in self._floor.roll.sessions()])
+
+    async def session(self, request: Request) -> Response:
+        return _json(wire.session_view(self._floor.roll.find(request.path_params["id"])))
+
+    async def run(self, request: Request) -> Response:
+        body = RunBody.model_validate_json(await request.body())
+        wanted = Wanted(body.group, body.prompt, body.agent or "")
+        return _json(wire.session_view(await self._floor.starting.start(wanted)), 201)
+
+    async def stop(self, request: Request) -> Response:
+        body = StopBody.model_validate_json(await request.body() or b"{}")
+        session, end = await self._floor.starting.stop(request.path_params["id"], body.by)
+        return _json({**wire.session_view(session), "end": end.error or "ended by itself"})
+
+    async def log(self, request: Request) -> Response:
+        after = request.query_params.get("after", "0")
+        if not _NUMBER.fullmatch(after):
+            raise HTTPException(400, "after is a number of bytes")
+        target = request.path_params["id"]
+        try:
+            session = self._floor.roll.find(target)
+        except UnknownSession:
+            # The word may be the end of an id.
+            return _json(wire.session_view(self._floor.roll.find(f"{target}/log")))
+        piece = await self._floor.output(session, int(after))
+        return _json({"text": piece.text, "next": piece.next, "state": session.state})
+
+
+def _json(body: object, status: int = 200) -> JSONResponse:
+    return JSONResponse(body, status, {"cache-control": "no-store"})

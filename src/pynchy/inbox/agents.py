@@ -1,0 +1,136 @@
+"""Who is waiting: every agent that lives or has something open, and how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from pynchy.inbox.views import brief, one_line, order_of
+from pynchy.model import GroupName, PendingQuestion, SessionId, State
+
+
+class Standing(StrEnum):
+    """How an agent stands, the most pressing first."""
+
+    UNDELIVERED = "undelivered"
+    WAITING = "waiting"
+    RESUMING = "resuming"
+    WORKING = "working"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRunner:
+    """A process that shows signs of life in a group's mailbox."""
+
+    group: GroupName
+    lease: str
+    session_id: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question of an agent."""
+
+    key: str
+    short_id: str
+    brief: str
+    asked_at: datetime
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """One agent: where it works, how it stands, and because of which questions.
+
+    `lives` is None where nothing tells: it asked without a lease.
+    """
+
+    group: str
+    name: str
+    task: str
+    session_id: str
+    lives: bool | None
+    standing: Standing
+    items: tuple[Item, ...]
+
+
+def agent_views(
+    live: Iterable[LiveRunner],
+    pending: Iterable[PendingQuestion],
+    names: Mapping[tuple[GroupName, str], str],
+) -> list[AgentView]:
+    """Return the agents, the most pressing first.
+
+    `names` has what a runner called itself earlier, by its lease, for those that ask nothing now.
+    """
+    asked: dict[tuple[str, str, str], list[PendingQuestion]] = {}
+    for question in pending:
+        if question.delivered is None:
+            asked.setdefault(_who(question), []).append(question)
+    runners = {(runner.group, runner.lease): runner for runner in live}
+    views = [_asker(questions, runners) for questions in asked.values()]
+    busy = {(q.group, q.lease) for questions in asked.values() for q in questions}
+    views += [
+        _worker(runner, names.get(key, "")) for key, runner in runners.items() if key not in busy
+    ]
+    ranks = list(Standing)
+    return sorted(views, key=lambda v: (ranks.index(v.standing), v.group, v.name, v.session_id))
+
+
+def _who(question: PendingQuestion) -> tuple[str, str, str]:
+    return question.group, question.session_id or question.lease, question.agent
+
+
+def _asker(
+    questions: Sequence[PendingQuestion], runners: Mapping[tuple[GroupName, str], LiveRunner]
+) -> AgentView:
+    ordered = sorted(questions, key=order_of)
+    newest = max(questions, key=lambda q: q.timestamp)
+    lives = any((q.group, q.lease) in runners for q in questions)
+    knows = lives or any(q.lease for q in questions)
+    standing = _standing(ordered, lives=lives)
+    shown = [q for q in ordered if _standing([q], lives=lives) is standing]
+    return AgentView(
+        group=newest.group,
+        name=one_line(newest.agent),
+        task=one_line(newest.task),
+        session_id=one_line(newest.session_id),
+        lives=lives if knows else None,
+        standing=standing,
+        items=tuple(_item(q) for q in shown if standing is not Standing.WORKING),
+    )
+
+
+def _standing(questions: Sequence[PendingQuestion], *, lives: bool) -> Standing:
+    states = {question.state for question in questions}
+    if State.UNDELIVERED in states:
+        return Standing.UNDELIVERED
+    if any(state.waits_for_person for state in states):
+        return Standing.WAITING
+    if lives and State.RESUMING not in states:
+        return Standing.WORKING
+    return Standing.RESUMING
+
+
+def _worker(runner: LiveRunner, name: str) -> AgentView:
+    return AgentView(
+        group=runner.group,
+        name=one_line(name),
+        task="",
+        session_id=one_line(runner.session_id),
+        lives=True,
+        standing=Standing.WORKING,
+        items=(),
+    )
+
+
+def _item(question: PendingQuestion) -> Item:
+    return Item(
+        key=f"{question.group}/{question.request_id}",
+        short_id=question.short_id,
+        brief=brief(question),
+        asked_at=question.timestamp,
+        error=one_line(question.late.error or ""),
+    )

@@ -1,0 +1,166 @@
+"""What an agent wrote, as HTML that can do nothing.
+
+Markdown is rendered without raw HTML and without pictures, links name the host that they lead to,
+hidden characters are shown by number, and the result passes a sanitiser as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import MutableMapping, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup
+
+from pynchy.deceiving import name_all
+
+FOLD_LINES = 14
+# Each opening bracket is a search for its end: 20,000 of them would take seconds.
+_MOST_BRACKETS = 500
+_LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
+_SIGN = re.compile(r"⟨U\+[0-9A-F]{4,6}⟩")
+_DIFF_HEAD = re.compile(r"^(diff --git |@@ .*@@|--- \S)", re.MULTILINE)
+_DIFF_HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
+_TAGS = {
+    *("p", "br", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a"),
+    *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
+}
+_CLASSES = {"add", "del", "hunk", "meta", "sign", "goes", "line"}
+_ATTRIBUTES = {"a": {"href", "target"}, "span": {"class"}, "ol": {"start"}}
+
+
+class _Renderer(RendererHTML):
+    """markdown-it's own, but for links, headings, code and pictures."""
+
+    def link_open(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        tokens[idx].attrSet("target", "_blank")
+        return self.renderToken(tokens, idx, options, env)
+
+    def link_close(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
+        return f"</a>{_goes_to(_opening(tokens, idx))}"
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
+        return f"<h{_heading(tokens[idx])}>"
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
+        return f"</h{_heading(tokens[idx])}>"
+
+    def fence(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
+        return f"<pre><code>{_code_lines(tokens[idx].content)}</code></pre>"
+
+    code_block = fence
+
+
+_MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": False}, renderer_cls=_Renderer)
+_MARKDOWN.disable("image")
+# Only what leads away, and says so: a path would be one of our own pages.
+_MARKDOWN.validateLink = lambda url: bool(_LINK.match(url))  # type: ignore[method-assign]
+
+
+def render(text: str) -> Markup:
+    """Return the text, read as Markdown, as HTML."""
+    if text.count("[") > _MOST_BRACKETS:
+        return Markup('<p class="as-is">%s</p>') % plain(text)
+    # Once more afterwards: Markdown reads `&#x202e;` as the character.
+    html = name_all(_MARKDOWN.render(name_all(text)))
+    return Markup(_sanitise(_signed(html)))  # noqa: S704 - it has just been made safe
+
+
+def plain(text: str) -> Markup:
+    """Return the text as it stands, hidden characters shown."""
+    return Markup(_sanitise(_signed(escape(name_all(text), quote=False))))  # noqa: S704 - the same
+
+
+def code(text: str) -> Markup:
+    """Return the text as the content of a code block; a unified diff is marked up."""
+    return Markup(_sanitise(_code_lines(name_all(text))))  # noqa: S704 - the same
+
+
+def is_diff(text: str) -> bool:
+    """True for a unified diff: it has a hunk, and a header or changed lines."""
+    return bool(_DIFF_HUNK.search(text) and _DIFF_HEAD.search(text))
+
+
+def count_lines(text: str) -> int:
+    """Return how many lines the text has."""
+    return text.rstrip().count("\n") + 1
+
+
+def _sanitise(html: str) -> str:
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_only_our_classes,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+def _only_our_classes(_tag: str, attribute: str, value: str) -> str | None:
+    return None if attribute == "class" and not set(value.split()) <= _CLASSES else value
+
+
+def _signed(html: str) -> str:
+    return _SIGN.sub(_sign, html)
+
+
+def _sign(found: re.Match[str]) -> str:
+    return f'<span class="sign">{found.group()[1:-1]}</span>'
+
+
+def _code_lines(text: str) -> str:
+    lines = text.rstrip().split("\n")
+    if not is_diff(text):
+        return _signed("\n".join(escape(line, quote=False) for line in lines))
+    return "".join(_diff_line(line) for line in lines)
+
+
+def _diff_line(line: str) -> str:
+    kind = next((kind for start, kind in _DIFF_KINDS if line.startswith(start)), "line")
+    body = _signed(escape(line, quote=False))
+    return f'<span class="{kind}">{body}\n</span>'
+
+
+_DIFF_KINDS = (
+    ("+++", "meta"),
+    ("---", "meta"),
+    ("diff ", "meta"),
+    ("index ", "meta"),
+    ("@@", "hunk"),
+    ("+", "add"),
+    ("-", "del"),
+)
+
+
+def _opening(tokens: Sequence[Token], close: int) -> Token:
+    return next(t for t in reversed(tokens[:close]) if t.type == "link_open")
+
+
+def _goes_to(link: Token) -> str:
+    """Return the host behind a link: its text may name another."""
+    address = str(link.attrGet("href") or "")
+    try:
+        parts = urlsplit(address)
+        where = parts.hostname or parts.path
+    except ValueError:
+        where = address
+    return f' <span class="goes">({escape(name_all(where))})</span>'
+
+
+def _heading(token: Token) -> int:
+    # The page and the card have the first two levels.
+    return min(int(token.tag[1:]) + 2, 6)

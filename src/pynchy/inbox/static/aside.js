@@ -1,0 +1,85 @@
+// The pages beside the list: what is over, and who is waiting.
+
+import { tick } from "./clock.js";
+import { announceCount, facts, say } from "./facts.js";
+import { make, notify, notifyOf, unnotify } from "./notify.js";
+import { isTyping, openHelp, singleKeys, startShell } from "./shell.js";
+import { isSnoozed } from "./snooze.js";
+import { Stream } from "./stream.js";
+
+let open = null;
+const agents = document.getElementById("agents");
+let timer;
+
+startShell();
+
+function count() {
+  announceCount([...(open ?? [])].filter((key) => !isSnoozed(key)).length);
+}
+
+async function refresh() {
+  const reply = await fetch("/inbox/agents", { cache: "no-store" }).catch(() => null);
+  if (!reply?.ok) return;
+  const focused = agents.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  agents.innerHTML = await reply.text();
+  tick(agents);
+  if (focused) agents.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function changed() {
+  count();
+  if (!agents) return;
+  clearTimeout(timer);
+  timer = setTimeout(refresh, 200);
+}
+
+agents?.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-do]");
+  if (!button) return;
+  const item = button.closest("[data-key]");
+  const [group, id] = item.dataset.key.split("/");
+  const status = item.querySelector(".status");
+  for (const other of item.querySelectorAll("button")) other.disabled = true;
+  status.hidden = false;
+  status.textContent = "Sending…";
+  const reply = await fetch(`/api/questions/${encodeURIComponent(id)}/${button.dataset.do}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ group }),
+  }).catch(() => null);
+  if (reply?.ok) return changed();
+  const told = (await reply?.json().catch(() => ({}))) ?? {};
+  status.textContent = told.error ?? "The host does not answer; try again.";
+  say(status.textContent);
+  for (const other of item.querySelectorAll("button")) other.disabled = false;
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !singleKeys()) return;
+  if (facts.keys[event.key] === "help") openHelp();
+  if (facts.keys[event.key] === "search") {
+    const field = document.querySelector("#main [data-search]");
+    if (field) event.preventDefault();
+    field?.focus();
+  }
+});
+
+new Stream({
+  sync: (body) => {
+    const keys = body.open.map(([key]) => key);
+    notifyOf(keys.filter((key) => open && !open.has(key)));
+    open = new Set(keys);
+    changed();
+  },
+  card: (body) => {
+    if (!open.has(body.key)) notify(make(body.html));
+    open.add(body.key);
+    changed();
+  },
+  over: (body) => {
+    open.delete(body.key);
+    unnotify(body.key);
+    changed();
+  },
+});
+if (agents) setInterval(refresh, 15000);

@@ -1,0 +1,434 @@
+// The list of cards: where a card goes, how it changes and how it leaves, without moving what
+// somebody looks at.
+
+import { announceCount, now, say } from "./facts.js";
+import { duration, tick } from "./clock.js";
+import * as unsent from "./unsent.js";
+import { hush, startle } from "./guard.js";
+import { make, notify, notifyOf, unnotify } from "./notify.js";
+import { isTyping } from "./shell.js";
+import * as snoozing from "./snooze.js";
+
+const LINGER_MS = 8000;
+const AT_ONCE = 50;
+
+export class CardList {
+  constructor(list) {
+    this.list = list;
+    this.only = list.dataset.only ?? null;
+    this.asleep = document.querySelector("#snoozed .list");
+    this.search = document.querySelector("#main [data-search]");
+    this.pill = document.querySelector("[data-do=up]");
+    // Which questions are open; not known before the host has said so.
+    this.open = null;
+    this.revisions = new Map(JSON.parse(list.dataset.revisions));
+    this.unseen = new Set();
+    this.rest = 0;
+    for (const card of this.cards()) this.prepare(card);
+    this.search?.addEventListener("input", () => this.filter());
+    this.pill?.addEventListener("click", () => this.goUp());
+    addEventListener("scroll", () => this.scrolled(), { passive: true });
+    setInterval(() => this.wakeUp(), 1000);
+    unsent.tidy();
+    this.arrange();
+  }
+
+  cards() {
+    return [...this.list.querySelectorAll(":scope > .card")];
+  }
+
+  shown() {
+    return this.cards().filter((card) => !card.hidden);
+  }
+
+  waiting() {
+    return this.shown().filter((card) => !card.classList.contains("over"));
+  }
+
+  find(key) {
+    return document.getElementById(`q-${key}`);
+  }
+
+  current() {
+    return document.activeElement?.closest?.(".card") ?? null;
+  }
+
+  // The host says what is open: get what is missing, and see what became of what is not there.
+  async sync({ open }) {
+    // What came while the line was broken is as new as what comes over it.
+    const known = this.open ?? new Map(open);
+    const fresh = open.map(([key]) => key).filter((key) => !known.has(key));
+    this.open = new Map(open.map(([key, order]) => [key, order]));
+    snoozing.tidy(this.open);
+    const stale = open.filter(([key, , revision]) => this.revisions.get(key) !== revision).map(([key]) => key);
+    const gone = this.cards().filter((card) => !card.classList.contains("over") && !this.open.has(card.dataset.key));
+    const wanted = [...stale, ...gone.map((card) => card.dataset.key)].filter((key) => !this.only || key === this.only);
+    this.count();
+    for (let start = 0; start < wanted.length; start += AT_ONCE) {
+      await this.fetch(wanted.slice(start, start + AT_ONCE));
+    }
+    this.list.dataset.more = "0";
+    for (const key of fresh) this.greet(this.find(key));
+    notifyOf(fresh.filter((key) => !this.find(key)));
+    this.count();
+  }
+
+  async fetch(keys) {
+    const query = new URLSearchParams(keys.map((key) => ["key", key]));
+    const before = new Map(keys.map((key) => [key, this.revisions.get(key)]));
+    const reply = await fetch(`/inbox/cards?${query}`, { cache: "no-store" }).catch(() => null);
+    if (!reply?.ok) return;
+    const found = await reply.json();
+    this.still(() => {
+      for (const card of found) {
+        // The stream was faster: it has told of an end, or of a change, since this was asked for.
+        const outrun = !this.open?.has(card.key) || this.revisions.get(card.key) !== before.get(card.key);
+        if (card.over) this.settle(card);
+        else if (!outrun) this.put(card);
+      }
+    });
+    const known = new Set(found.map((card) => card.key));
+    for (const key of keys) if (!known.has(key)) this.drop(this.find(key));
+  }
+
+  // Nothing came of sending it: show what has changed meanwhile.
+  async catchUp(card) {
+    if (!card.outdated) return;
+    card.outdated = false;
+    await this.fetch([card.dataset.key]);
+  }
+
+  take(message) {
+    const fresh = !this.open.has(message.key);
+    this.open.set(message.key, message.order);
+    if (this.only && message.key !== this.only) {
+      if (fresh) notify(make(message.html));
+      return this.count();
+    }
+    this.still(() => this.put(message));
+    if (fresh) this.greet(this.find(message.key));
+    this.count();
+  }
+
+  end(message) {
+    this.open.delete(message.key);
+    snoozing.forget(message.key);
+    unnotify(message.key);
+    if (this.find(message.key)) this.still(() => this.settle(message));
+    this.count();
+  }
+
+  greet(card) {
+    if (!card) return;
+    say(`New question from ${card.dataset.agent}: ${card.dataset.brief}`);
+    notify(card);
+    if (card.getBoundingClientRect().top < 50) {
+      this.unseen.add(card);
+      this.showPill();
+    }
+  }
+
+  put(message) {
+    if (this.revisions.get(message.key) === message.revision && this.find(message.key)) return;
+    const old = this.find(message.key);
+    // It is being sent: it is looked at again if that comes to nothing.
+    if (old?.dataset.mode) {
+      old.outdated = true;
+      return;
+    }
+    this.revisions.set(message.key, message.revision);
+    const made = make(message.html);
+    if (old) return this.renew(old, made);
+    this.prepare(made);
+    startle(made);
+    made.classList.add("fresh");
+    this.place(made);
+  }
+
+  prepare(card) {
+    tick(card);
+    if (card.classList.contains("over")) return;
+    unsent.restore(card);
+    grow(card);
+  }
+
+  // The same question, changed a little: keep what was typed, marked and focused.
+  renew(card, made) {
+    const focus = focusPath(card);
+    const kept = unsent.collect(card);
+    const asleep = card.classList.contains("asleep");
+    for (const { name, value } of made.attributes) card.setAttribute(name, value);
+    card.classList.toggle("asleep", asleep);
+    card.replaceChildren(...made.childNodes);
+    fill(card, kept);
+    tick(card);
+    grow(card);
+    if (!this.asleep?.contains(card)) this.place(card);
+    followPath(card, focus);
+  }
+
+  place(card) {
+    if (snoozing.isSnoozed(card.dataset.key) && this.asleep && !this.only) {
+      this.asleep.append(card);
+      card.classList.add("asleep");
+      this.showAsleep();
+      return;
+    }
+    card.classList.remove("asleep");
+    const back = snoozing.cameBack(card.dataset.key);
+    if (back !== null) card.dataset.top = String(Math.round(back));
+    const next = this.cards().find((other) => other !== card && rank(other) > rank(card));
+    if (card.parentNode !== this.list || card.nextElementSibling !== (next ?? null)) {
+      // Moving a card would take the focus away from inside of it.
+      const inUse = card.parentNode === this.list && card.contains(document.activeElement);
+      if (!inUse) this.list.insertBefore(card, next ?? null);
+    }
+    this.filterOne(card);
+  }
+
+  arrange() {
+    for (const card of this.cards()) {
+      if (snoozing.snoozedUntil(card.dataset.key) !== null) this.place(card);
+    }
+  }
+
+  settle(message) {
+    this.revisions.delete(message.key);
+    const card = this.find(message.key);
+    if (!card) return;
+    const made = make(message.html);
+    const focused = card.contains(document.activeElement);
+    const first = !card.classList.contains("over");
+    if (first && focused && isTyping(document.activeElement)) hush();
+    if (!card.sent) startle(card);
+    clearTimeout(card.timer);
+    delete card.dataset.mode;
+    // From its own fields first: what is kept may be another tab's, or refused by the browser.
+    if (first) card.draft = unsent.written(card) || unsent.text(message.key);
+    // It keeps its room: what is below must not slip under a finger.
+    if (first) card.style.minHeight = `${card.offsetHeight}px`;
+    card.className = made.className;
+    card.replaceChildren(...made.childNodes);
+    tick(card);
+    if (focused) card.focus({ preventScroll: true });
+    if (card.note) card.querySelector(".result").prepend(card.note);
+    if (!card.sent) this.keepUnsent(card);
+    if (first) say(card.querySelector(".outcome").textContent.trim());
+    if (!this.only) this.leaveLater(card);
+  }
+
+  // Somebody else was first: what was typed here is there to copy.
+  keepUnsent(card) {
+    if (!card.draft || card.querySelector(".unsent")) return;
+    const box = document.createElement("div");
+    box.className = "unsent";
+    box.innerHTML = '<label><span>You had begun to write</span><textarea readonly rows="2"></textarea></label><div class="actions"><button type="button" data-do="copy">Copy</button><button type="button" class="quiet" data-do="discard">Discard</button></div><div class="actions"><span>Discarded.</span><button type="button" data-do="keep">Bring it back</button></div>';
+    box.querySelector("textarea").value = card.draft;
+    card.append(box);
+    this.discard(card, Boolean(card.discarded));
+  }
+
+  // Until the card goes, what was discarded can be brought back.
+  discard(card, discarded) {
+    card.discarded = discarded;
+    const [label, actions, back] = card.querySelector(".unsent").children;
+    label.hidden = actions.hidden = discarded;
+    back.hidden = !discarded;
+    if (discarded) unsent.forget(card.dataset.key);
+  }
+
+  leaveLater(card) {
+    clearTimeout(card.timer);
+    card.timer = setTimeout(() => {
+      const busy = card.contains(document.activeElement) || card.matches(":hover") || (card.draft && !card.sent && !card.discarded);
+      if (busy || this.pushes(card)) this.leaveLater(card);
+      else this.drop(card);
+    }, LINGER_MS);
+  }
+
+  // True if the card in use would move when this one is gone: the page cannot scroll above its top.
+  pushes(card) {
+    const anchor = this.anchor();
+    const above = anchor && card.compareDocumentPosition(anchor) & Node.DOCUMENT_POSITION_FOLLOWING;
+    return Boolean(above) && scrollY < card.offsetHeight + 20;
+  }
+
+  drop(card) {
+    if (!card || this.only) return;
+    if (card.contains(document.activeElement) && isTyping(document.activeElement)) hush();
+    this.still(() => {
+      this.revisions.delete(card.dataset.key);
+      card.remove();
+    });
+    this.count();
+  }
+
+  // Change the list so that the card in use stays where it is on the screen. Every other card that
+  // moves is deaf for a moment.
+  still(change) {
+    const anchor = this.anchor();
+    const before = new Map(this.cards().map((card) => [card, card.getBoundingClientRect().top]));
+    change();
+    if (anchor?.isConnected) {
+      const moved = anchor.getBoundingClientRect().top - before.get(anchor);
+      if (moved) this.scrollBy(moved);
+    }
+    for (const [card, top] of before) {
+      if (card.isConnected && Math.abs(card.getBoundingClientRect().top - top) >= 1) startle(card);
+    }
+  }
+
+  anchor() {
+    const inUse = this.current() ?? this.list.querySelector(":scope > .card:hover");
+    if (inUse && inUse.parentNode === this.list) return inUse;
+    // A finger is over nothing until it lands: there, nothing on the screen may move.
+    if (scrollY < 60 && matchMedia("(hover: hover)").matches) return null;
+    return this.cards().find((card) => card.getBoundingClientRect().bottom > 80) ?? null;
+  }
+
+  // Scrolling goes by whole pixels; what is left over counts next time, or it would add up.
+  scrollBy(distance) {
+    const pixels = Math.round(distance + this.rest);
+    this.rest = distance + this.rest - pixels;
+    if (!pixels) return;
+    const room = document.documentElement.scrollHeight - innerHeight - scrollY;
+    if (pixels > room) document.body.style.minHeight = `${Math.ceil(scrollY + pixels + innerHeight)}px`;
+    scrollTo({ top: scrollY + pixels, behavior: "instant" });
+  }
+
+  scrolled() {
+    if (scrollY < 10) {
+      document.body.style.minHeight = "";
+      this.unseen.clear();
+      this.showPill();
+    }
+  }
+
+  goUp() {
+    scrollTo({ top: 0 });
+    this.unseen.clear();
+    this.showPill();
+    this.focus(this.waiting()[0]);
+  }
+
+  showPill() {
+    if (!this.pill) return;
+    for (const card of this.unseen) if (!card.isConnected || card.classList.contains("over")) this.unseen.delete(card);
+    this.pill.hidden = this.unseen.size === 0;
+    this.pill.textContent = `↑ ${this.unseen.size} new above`;
+  }
+
+  focus(card) {
+    if (!card) return;
+    card.focus({ preventScroll: true });
+    const { top, bottom } = card.getBoundingClientRect();
+    if (top < 70 || bottom > innerHeight - 70) {
+      scrollTo({ top: scrollY + top - 76, behavior: "instant" });
+    }
+  }
+
+  wakeUp() {
+    for (const card of this.asleep?.querySelectorAll(".card") ?? []) {
+      if (!snoozing.isSnoozed(card.dataset.key)) this.rouse(card);
+    }
+  }
+
+  // Back from a snooze: on top of all.
+  rouse(card) {
+    snoozing.wake(card.dataset.key);
+    this.still(() => {
+      startle(card);
+      card.classList.add("fresh");
+      this.place(card);
+    });
+    this.showAsleep();
+    this.greet(card);
+    this.count();
+  }
+
+  snooze(card, until) {
+    snoozing.snooze(card.dataset.key, until);
+    const next = card.nextElementSibling ?? card.previousElementSibling;
+    card.blur();
+    document.activeElement?.blur?.();
+    this.place(card);
+    say(`Snoozed for ${duration((until - now()) / 1000)}`);
+    this.count();
+    this.focus(next);
+  }
+
+  showAsleep() {
+    const box = document.getElementById("snoozed");
+    if (!box) return;
+    const count = this.asleep.children.length;
+    box.hidden = count === 0;
+    box.querySelector("[data-snoozed]").textContent = String(count);
+  }
+
+  filter() {
+    for (const card of this.cards()) this.filterOne(card);
+    this.count();
+  }
+
+  filterOne(card) {
+    const words = (this.search?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const text = words.length ? `${card.textContent} ${card.dataset.brief}`.toLowerCase() : "";
+    card.hidden = !words.every((word) => text.includes(word)) && !card.contains(document.activeElement);
+  }
+
+  count() {
+    announceCount([...(this.open?.keys() ?? [])].filter((key) => !snoozing.isSnoozed(key)).length);
+    const more = this.list.dataset.more !== "0";
+    const cards = this.cards();
+    const empty = document.querySelector("[data-empty]");
+    if (empty) empty.hidden = cards.length > 0 || more || (this.asleep?.children.length ?? 0) > 0;
+    const none = document.querySelector("[data-no-match]");
+    if (none) none.hidden = cards.length === 0 || cards.some((card) => !card.hidden);
+    this.showAsleep();
+    this.showPill();
+  }
+}
+
+function rank(card) {
+  // What came back from a snooze last is first of all.
+  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.order;
+}
+
+export function grow(card) {
+  if (CSS.supports("field-sizing", "content")) return;
+  for (const field of card.querySelectorAll("textarea")) {
+    field.style.height = "auto";
+    field.style.height = `${field.scrollHeight + 2}px`;
+  }
+}
+
+function fill(card, parts) {
+  card.querySelectorAll(".question").forEach((question, index) => {
+    const part = parts[index];
+    if (!part) return;
+    question.querySelector("[data-text]").value = part.text;
+    for (const option of question.querySelectorAll("[data-option]")) {
+      const chosen = part.options.includes(Number(option.dataset.option));
+      if (option.matches("input")) option.checked = chosen;
+      else option.setAttribute("aria-pressed", String(chosen));
+    }
+  });
+}
+
+function focusPath(card) {
+  const active = document.activeElement;
+  if (!card.contains(active)) return null;
+  const question = active.closest(".question")?.dataset.number;
+  const within = question ? `.question[data-number="${question}"] ` : "";
+  const what = active.matches("[data-text]") ? "[data-text]"
+    : active.dataset.option ? `[data-option="${active.dataset.option}"]`
+    : active.dataset.do ? `[data-do="${active.dataset.do}"]` : null;
+  return { selector: what && within + what, range: [active.selectionStart, active.selectionEnd] };
+}
+
+function followPath(card, path) {
+  if (!path) return;
+  const target = (path.selector && card.querySelector(path.selector)) || card;
+  target.focus({ preventScroll: true });
+  if (target.matches("textarea")) target.setSelectionRange(...path.range);
+}

@@ -1,0 +1,38 @@
+// Ages and times left, ticking once a second.
+
+import { now } from "./facts.js";
+
+const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+
+export function duration(seconds) {
+  let left = Math.max(0, Math.floor(seconds));
+  const parts = [];
+  for (const [size, unit] of UNITS) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count) parts.push(`${count}${unit}`);
+    else if (parts.length) break;
+  }
+  return parts.slice(0, 2).join(" ") || "0s";
+}
+
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function tick(root = document) {
+  const at = now();
+  for (const element of root.querySelectorAll("time[data-age]")) {
+    write(element, `${duration((at - Date.parse(element.dateTime)) / 1000)} ago`);
+  }
+  for (const element of root.querySelectorAll("time[data-left]")) {
+    const left = (Date.parse(element.dateTime) - at) / 1000;
+    write(element, left > 0 ? `${duration(left)} left` : "time is up");
+    element.classList.toggle("soon", left < 600);
+  }
+}
+
+export function startClock() {
+  tick();
+  setInterval(tick, 1000);
+}

@@ -1,0 +1,46 @@
+// What every page has: the clock, the dialog with the keys, settings of this browser, signing out.
+
+import { startClock } from "./clock.js";
+import { offerNotifications } from "./notify.js";
+import { forgetAll } from "./unsent.js";
+
+const SINGLE_KEYS = "pynchy-single-keys";
+
+export function singleKeys() {
+  return localStorage.getItem(SINGLE_KEYS) !== "off";
+}
+
+export function openHelp() {
+  const help = document.getElementById("help");
+  if (!help.open) help.showModal();
+}
+
+export function isTyping(target) {
+  return target.matches?.("textarea, select, input:not([type=checkbox], [type=radio])");
+}
+
+function startSettings() {
+  const box = document.querySelector("[data-setting=single-keys]");
+  box.checked = singleKeys();
+  document.documentElement.classList.toggle("no-keys", !box.checked);
+  box.addEventListener("change", () => {
+    localStorage.setItem(SINGLE_KEYS, box.checked ? "on" : "off");
+    document.documentElement.classList.toggle("no-keys", !box.checked);
+  });
+  document.querySelector("[data-insecure]").hidden = isSecureContext;
+}
+
+export function startShell() {
+  startClock();
+  startSettings();
+  offerNotifications();
+  document.querySelector("[data-open=help]").addEventListener("click", openHelp);
+  document.querySelector("[data-close]").addEventListener("click", () => {
+    document.getElementById("help").close();
+  });
+  document.querySelector("[data-do=sign-out]").addEventListener("click", async () => {
+    await fetch("/inbox/sign-out", { method: "POST" }).catch(() => {});
+    forgetAll();
+    location.assign("/");
+  });
+}

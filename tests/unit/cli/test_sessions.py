@@ -1,0 +1,65 @@
+"""`pynchy run --follow`, seen from its terminal."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.support import Host, Run, start_pynchy, until
+
+from pynchy.config import Settings
+
+WORK = "import time; print('at work', flush=True); time.sleep(60)"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    launcher = {"command": [sys.executable, "-c", WORK], "cwd": str(tmp_path), "term_grace": 1}
+    return Settings.model_validate(
+        {"http": {"port": 0}, "groups": {"web-team": {"launcher": launcher}}}
+    )
+
+
+def test_ctrl_c_detaches_says_so_and_leaves_the_session_alone(host: Host, run: Run) -> None:
+    process = start_pynchy(
+        host,
+        *("run", "web-team", "Mend it", "--follow"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    [session] = host.client.sessions()
+    assert first == "at work\n"
+    assert process.returncode == 130
+    assert "Detached; the session goes on" in err
+    assert f"pynchy stop {session['session_id']}" in err
+    assert session["state"] == "working"
+    assert run("stop", session["session_id"]).stdout == f"{session['session_id']}: stopped\n"
+    until(lambda: host.client.sessions()[0]["state"] == "ended")
+
+
+def test_the_session_of_a_command_is_started_with_a_prompt_from_stdin(host: Host, run: Run) -> None:
+    process = start_pynchy(
+        host, "run", "web-team", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+    out, _ = process.communicate("Mend it\nall of it\n", timeout=30)
+
+    [session] = host.client.sessions()
+    assert (process.returncode, out) == (0, f"{session['session_id']}\n")
+    assert (session["task"], session["agent"]) == ("Mend it", "")
+    assert run("sessions").stdout.split("\t")[3] == "working"
+    run("stop", session["session_id"])
+
+
+def test_without_a_session_it_is_said_how_to_start_one(host: Host, run: Run) -> None:
+    del host
+
+    assert "pynchy run" in run("sessions").stdout
+    assert run("sessions", "--json").stdout == "[]\n"

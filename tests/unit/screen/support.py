@@ -1,0 +1,108 @@
+"""Somebody in front of the screen: presses keys, looks, and never looks inside."""
+
+import asyncio
+import html
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.unit.cli.support import Host
+from textual.pilot import Pilot
+
+from pynchy.cli.screen.app import InboxApp
+from pynchy.cli.screen.clock import Clock
+
+WAIT_SECONDS = 40.0
+DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
+COLOURS = {"question": "Colours?", "options": ["Red", "Green", "Blue"], "multiSelect": True}
+
+
+class HandClock:
+    """A clock that only a test moves on."""
+
+    def __init__(self) -> None:
+        self._passed = 1_000.0
+        self._ahead = timedelta()
+
+    def pass_seconds(self, seconds: float) -> None:
+        self._passed += seconds
+        self._ahead += timedelta(seconds=seconds)
+
+    def made(self) -> Clock:
+        return Clock(lambda: datetime.now(UTC) + self._ahead, lambda: self._passed)
+
+
+class Person:
+    """What somebody sees and does."""
+
+    def __init__(self, pilot: Pilot[None], clock: HandClock) -> None:
+        self.pilot = pilot
+        self.clock = clock
+
+    @property
+    def screen(self) -> str:
+        """What is on the screen, without colours."""
+        svg = re.sub(r"<style>.*?</style>", "", self.pilot.app.export_screenshot(), flags=re.DOTALL)
+        return html.unescape(re.sub(r"<[^>]+>", "", svg)).replace("\xa0", " ")
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        names = {" ": "space", "/": "slash", "?": "question_mark", ".": "full_stop", ",": "comma"}
+        await self.pilot.press(*(names.get(letter, letter) for letter in text))
+
+    async def see(self, *texts: str) -> str:
+        """Wait until all of it is to be seen, and return the screen."""
+        return await self.until(lambda: all(t in self.screen for t in texts) and self.screen, texts)
+
+    async def see_no_more(self, text: str) -> None:
+        await self.until(lambda: text not in self.screen, text)
+
+    async def until(self, look: Callable[[], Any], what: object = "") -> Any:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not (found := look()):
+            assert time.monotonic() < deadline, f"waited in vain for {what}:\n{self.screen}"
+            await self.pilot.pause(0.05)
+        return found
+
+    async def wait_out_deafness(self) -> None:
+        self.clock.pass_seconds(0.5)
+        await self.pilot.pause()
+
+    async def look_at(self, *texts: str) -> None:
+        """See it, and take the time that a person takes."""
+        await self.see(*texts)
+        await self.wait_out_deafness()
+
+
+class Desk:
+    """The host, and a screen in front of it."""
+
+    def __init__(self, host: Host, clock: HandClock) -> None:
+        self.host = host
+        self.clock = clock
+
+    @asynccontextmanager
+    async def sit_down(self, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Person]:
+        app = InboxApp(self.host.data, "ana", self.clock.made())
+        async with app.run_test(size=size) as pilot:
+            yield Person(pilot, self.clock)
+
+    async def ask(self, *questions: Any, **fields: Any) -> str:
+        return await asyncio.to_thread(self.host.ask, *questions, **fields)
+
+    async def question(self, short_id: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self.host.client.question, short_id)
+
+    async def ended(self, person: Person, short_id: str) -> dict[str, Any]:
+        """Wait until the host has an ending, and return it."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not (view := await self.question(short_id))["ending"]:
+            assert time.monotonic() < deadline, f"{short_id} never ended:\n{person.screen}"
+            await person.pilot.pause(0.05)
+        ending: dict[str, Any] = view["ending"]
+        return ending

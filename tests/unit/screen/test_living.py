@@ -1,0 +1,284 @@
+"""The screen over time: hosts that go and come back, what is hidden, what outlives it."""
+
+import asyncio
+
+import pytest
+from tests.unit.cli.support import Host, until
+from tests.unit.screen.support import DEPLOY, Desk, HandClock
+
+from pynchy.cli.screen import aside
+from pynchy.cli.screen.kept import Kept, Part
+from pynchy.config import Settings
+from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS
+
+FAILING_LAUNCHER = {
+    "http": {"port": 0},
+    "groups": {"web-team": {"launcher": {"command": ["false", "{initial}"], "attempts": 1}}},
+    "receipt_grace": "0s",
+}
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest) -> Settings:
+    return Settings.model_validate(getattr(request, "param", {"http": {"port": 0}}))
+
+
+async def test_a_host_that_goes_is_told_and_one_that_comes_back_is_asked(
+    desk: Desk, host: Host
+) -> None:
+    short_id = await desk.ask(DEPLOY)
+
+    async with desk.sit_down() as person:
+        await person.look_at("Deploy?", "( ) Yes", "● live")
+        await asyncio.to_thread(host.stop)
+        await person.see("○ reconnecting, last seen", "ago", short_id)
+        await person.press("1", "enter")
+        await person.see("Not sent:", "is kept; try again.", "(•) Yes")
+
+        await asyncio.to_thread(host.start)
+        await person.see("● live")
+        await person.press("enter")
+        await desk.ended(person, short_id)
+
+
+async def test_what_ended_while_the_host_was_away_is_settled(desk: Desk, host: Host) -> None:
+    short_id = await desk.ask(DEPLOY)
+
+    async with desk.sit_down() as person:
+        await person.look_at("Deploy?", "( ) Yes", "● live")
+        await asyncio.to_thread(host.stop)
+        await person.see("reconnecting")
+        await asyncio.to_thread(host.start)
+        await asyncio.to_thread(host.client.decline, short_id, "no need", "bo")
+
+        await person.see("Declined by bo", "no need")
+
+
+async def test_something_hidden_comes_back_and_stays_hidden_over_a_restart(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY)
+    other = await desk.ask("Another one?", urgency="low")
+
+    async with desk.sit_down() as person:
+        await person.look_at("( ) Yes")
+        await person.press("h")
+        await person.see(f"Hide #{short_id} for", "15 minutes")
+        await person.press("1")
+        await person.see("1 hidden", "1 waiting")
+        await person.see_no_more(short_id)
+        assert other in person.screen
+    async with desk.sit_down() as person:
+        await person.see("1 hidden", other)
+        assert short_id not in person.screen
+        person.clock.pass_seconds(16 * 60)
+
+        screen = await person.see(short_id, "2 waiting")
+        assert screen.index(short_id) < screen.index(other)
+
+
+async def test_half_typed_text_outlives_the_screen_and_marks_do_not(desk: Desk) -> None:
+    await desk.ask(DEPLOY)
+
+    async with desk.sit_down() as person:
+        await person.look_at("( ) Yes")
+        await person.press("1", "w")
+        await person.type("half a thou")
+        await person.see("half a thou", "(•) Yes")
+    async with desk.sit_down() as person:
+        screen = await person.see("half a thou")
+
+        assert "(•)" not in screen
+
+
+async def test_a_search_lists_what_fits(desk: Desk) -> None:
+    first = await desk.ask(DEPLOY, urgency="high")
+    second = await desk.ask("Which colour?", agent="codex")
+    third = await desk.ask("Which name?", agent="claude")
+
+    async with desk.sit_down() as person:
+        await person.look_at(first, second, third, "( ) Yes")
+        await person.press("slash")
+        await person.type("codex")
+
+        await person.see("search: codex", second)
+        # What is being looked at stays.
+        assert first in person.screen
+        assert third not in person.screen
+        await person.press("enter", "j")
+        await person.see("Which colour?", f"#{second}")
+
+
+@pytest.mark.parametrize("settings", [FAILING_LAUNCHER], indirect=True)
+async def test_who_waits_is_listed_and_an_answer_is_delivered_again(desk: Desk, host: Host) -> None:
+    stuck = await desk.ask(DEPLOY, agent="claude", session_id="s1", wait_seconds=0)
+    await asyncio.to_thread(host.client.answer, stuck, ("Yes",), "bo")
+    waiting = await desk.ask("Which name?", agent="codex", task="rename", group="backend")
+
+    async with desk.sit_down() as person:
+        await person.look_at(waiting, "Your answer", "1 not delivered (a)")
+        await person.press("a")
+        await person.see("answer not delivered", "claude", "waiting on you", "codex", "rename")
+        await person.press("r")
+        await person.see("Choose an answer that was not delivered first.")
+        await person.press("j", "r")
+        await person.see("Trying again.")
+        await person.see("answer not delivered")
+        await person.press("x")
+        await person.see("No longer kept; history has it.")
+        await person.see_no_more(f"#{stuck}")
+        await person.press("escape")
+        await person.see("● live")
+        await person.see_no_more("not delivered")
+
+
+def finish(host: Host, short_id: str, answer: str) -> None:
+    """Answer it, and let go of the answer that nobody comes for."""
+    host.client.answer(short_id, (answer,), "bo")
+    until(lambda: host.client.question(short_id)["state"] == "undelivered")
+    host.client.dismiss(short_id, "bo")
+    until(lambda: host.client.question(short_id)["state"] == "closed")
+
+
+async def test_what_is_over_can_be_searched(desk: Desk, host: Host) -> None:
+    for question, answer in (("Deploy to mars?", "Yes"), ("Paint it?", "No")):
+        asked = await desk.ask({"question": question, "options": ["Yes", "No"]})
+        await asyncio.to_thread(finish, host, asked, answer)
+
+    async with desk.sit_down() as person:
+        await person.see("Nothing waits")
+        await person.press("o")
+        await person.see("What is over", "mars", "Paint", "Answered by bo")
+        await person.press("slash")
+        await person.type("mars")
+        await person.see_no_more("Paint")
+        await person.press("escape", "escape")
+        await person.see("● live")
+
+
+async def test_a_search_that_did_not_see_everything_says_so(
+    desk: Desk, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "_MOST_OVER", 1)
+    asked = await desk.ask(DEPLOY)
+    await asyncio.to_thread(finish, host, asked, "Yes")
+
+    async with desk.sit_down() as person:
+        await person.see("Nothing waits")
+        await person.press("o")
+        await person.see("What is over", "Deploy?")
+        await person.press("slash")
+        await person.type("mars")
+        await person.see("Nothing fits among the newest 1.")
+
+
+async def test_help_has_every_key_of_the_table(desk: Desk) -> None:
+    async with desk.sit_down(size=(120, 50)) as person:
+        await person.see("● live")
+        await person.press("question_mark")
+
+        await person.see(*(binding.text for binding in (*BINDINGS, *SCREEN_BINDINGS)))
+
+
+async def test_a_small_terminal_shows_the_list_above_the_question(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY)
+
+    async with desk.sit_down(size=(120, 40)) as person:
+        await person.look_at("( ) Yes")
+        await person.press("1")
+        await person.pilot.resize_terminal(60, 24)
+        narrow = await person.see("(•) Yes", short_id)
+        await person.pilot.resize_terminal(20, 6)
+        await person.pilot.resize_terminal(120, 40)
+        wide = await person.see("(•) Yes", short_id)
+
+        row = next(line for line in wide.splitlines() if f"#{short_id}" in line)
+        assert row.count(short_id) == 2
+        row = next(line for line in narrow.splitlines() if f"#{short_id}" in line)
+        assert row.count(short_id) == 1
+
+
+async def test_a_long_preview_is_folded_with_its_length(desk: Desk) -> None:
+    lines = "\n".join(f"line {n}" for n in range(1, 41))
+    short = "@@ -1 +1 @@\n-old\n+new"
+    options = [{"label": "Long", "preview": lines}, {"label": "Short", "preview": short}]
+    await desk.ask({"question": "Which?", "options": options})
+
+    async with desk.sit_down(size=(120, 80)) as person:
+        screen = await person.see("Preview, 40 lines (f)", "+new")
+        assert "line 7" not in screen
+        await person.wait_out_deafness()
+        await person.press("f")
+
+        await person.see("line 7", "line 40")
+
+
+async def test_what_an_agent_writes_cannot_leave_its_place(desk: Desk) -> None:
+    option = {
+        "label": "[red]Go\x1b[2J\x1b[1;1H",
+        "description": "\u202eevil",
+        "preview": "\x1b]0;x\x07p",
+    }
+    hostile = {
+        "question": "Turn &#x202e;back?\n\n[b]x[/b] [bank](http://evil)",
+        "options": [option],
+    }
+    await desk.ask(hostile, agent="\x1b[31mclaude", task="[link=x]t[/link]", title="a\x9b2Jb")
+
+    async with desk.sit_down() as person:
+        screen = await person.see("[red]Go", "⟨U+202E⟩back?", "[b]x[/b]", "bank (http://evil)")
+
+        assert "\x1b" not in screen
+        assert "\u202e" not in screen
+        assert "⟨U+202E⟩evil" in screen
+        assert "[link=x]t[/link]" in screen
+
+
+async def test_a_damaged_file_of_drafts_is_no_obstacle(desk: Desk, clock: HandClock) -> None:
+    del clock
+    (desk.host.data.path / "inbox-terminal.json").write_text('{"drafts": [[1]], "snoozes": 7}')
+    short_id = await desk.ask(DEPLOY)
+
+    async with desk.sit_down() as person:
+        await person.look_at("( ) Yes")
+        await person.press("1", "enter")
+        await desk.ended(person, short_id)
+
+
+async def test_two_screens_keep_each_others_drafts_and_naps(desk: Desk) -> None:
+    await desk.ask(DEPLOY, urgency="high")
+    hidden = await desk.ask("Another one?", urgency="low")
+
+    async with desk.sit_down() as one, desk.sit_down() as two:
+        await one.look_at("( ) Yes")
+        await two.look_at("( ) Yes")
+        await one.press("w")
+        await one.type("slowly")
+        await one.see("slowly")
+        await two.press("1", "j")
+        await two.look_at("Your answer")
+        await two.press("h")
+        await two.see(f"Hide #{hidden} for")
+        await two.press("1")
+        await two.see("1 hidden")
+
+    async with desk.sit_down() as person:
+        screen = await person.see("slowly", "1 hidden")
+        assert hidden not in screen
+
+
+async def test_a_draft_that_was_sent_from_another_screen_does_not_come_back(
+    desk: Desk, clock: HandClock
+) -> None:
+    key, other = ("web-team", "q1"), ("web-team", "q2")
+    folder, now = desk.host.data.folder, clock.made().now
+    first = Kept(folder, now)
+    first.keep(key, [Part(text="mine")])
+    first.save()
+    one, two = Kept(folder, now), Kept(folder, now)
+
+    one.forget(key)
+    one.save()
+    two.keep(key, [Part(options=(1,), text="mine")])
+    two.keep(other, [Part(text="another")])
+    two.save()
+
+    assert [Kept(folder, now).written(k) for k in (key, other)] == ["", "another"]
