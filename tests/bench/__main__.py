@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import latency, lookups, recovery, servers
+from tests.bench import agents, inbox, latency, lookups, recovery, servers, slack, status
 from tests.bench.figures import Line, as_json, as_table
 
 PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
@@ -16,6 +16,10 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "servers": servers.measure,
     "lookups": lookups.measure,
     "recovery": recovery.measure,
+    "slack": slack.measure,
+    "inbox": inbox.measure,
+    "status": status.measure,
+    "agents": agents.measure,
 }
 
 

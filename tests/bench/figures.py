@@ -9,6 +9,7 @@ from enum import StrEnum
 class Unit(StrEnum):
     MICROSECONDS = "µs"
     MILLISECONDS = "ms"
+    KILOBYTES = "kB"
     MEGABYTES = "MB"
 
 

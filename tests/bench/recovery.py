@@ -43,7 +43,7 @@ def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every pa
     full, empty = DataFolder(folder / "full"), DataFolder(folder / "empty")
     settings = folder / "pynchy.toml"
     settings.write_text("")
-    asyncio.run(_fill(full, size))
+    asyncio.run(fill(full, size))
     _start(empty, settings, 0)  # fills the caches
     pairs = [(_start(full, settings, size), _start(empty, settings, 0)) for _ in range(rounds)]
     ours, limit = zip(*pairs, strict=True)
@@ -67,7 +67,7 @@ def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every pa
     ]
 
 
-async def _fill(data: DataFolder, size: int) -> None:
+async def fill(data: DataFolder, size: int) -> None:
     data.make()
     store = FileStore(data.ipc)
     for first in range(0, size, _AT_ONCE):

@@ -6,6 +6,10 @@ happen has happened.
 """
 
 import asyncio
+import fcntl
+import json
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -14,6 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -31,6 +36,7 @@ from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
 from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
+from pynchy.ipc.leases import read_boot_id
 from pynchy.model import GroupName, Reply, State
 from pynchy.model import RequestId as HostRequestId
 from pynchy.testing import FakeClock, FakeLauncher, FakeRunner
@@ -43,12 +49,25 @@ TURNS = st.integers(0, 12)
 
 @dataclass
 class Agent:
-    """A process that asks: one lease, one session that outlives it."""
+    """A process that asks: one lease, locked while it lives, and one session that outlives it."""
 
     group: str
     session_id: str
     lease: str
-    alive: bool = True
+    lock: int = -1
+
+    @property
+    def alive(self) -> bool:
+        return self.lock >= 0
+
+
+@dataclass
+class Received:
+    """An answer that a session has received since its last sign of life, and what received it."""
+
+    request_id: str
+    agent: Agent | None
+    surely: bool = True
 
 
 @dataclass
@@ -95,6 +114,8 @@ class Machine(RuleBasedStateMachine):
         self.asked: list[Asked] = []
         self.agents: list[Agent] = []
         self.runners_seen = 0
+        self.told: list[set[str]] = []
+        self.received: dict[str, list[Received]] = {RESUMABLE: [], KEPT: []}
         self.run(self.world.start())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -158,6 +179,7 @@ class Machine(RuleBasedStateMachine):
     def ask(self, group: str, has_default: bool) -> Asked:  # noqa: FBT001
         asked = self.new_question(group, has_default=has_default)
         self.run(self.world.take(asked.group, asked.request_id, asked.data))
+        self.received[group].clear()
         return asked
 
     @rule(target=questions, group=st.sampled_from(GROUPS), turns=TURNS)
@@ -169,7 +191,12 @@ class Machine(RuleBasedStateMachine):
         try:
             self.run(self.world.take(asked.group, asked.request_id, asked.data))
         except DuplicateRequest:
+            # Who died may have forgotten that this was a sign of life.
             assert self.found(asked)
+            for received in self.received[group]:
+                received.surely = False
+        else:
+            self.received[group].clear()
         return asked
 
     def new_question(self, group: str, *, has_default: bool) -> Asked:
@@ -193,9 +220,10 @@ class Machine(RuleBasedStateMachine):
                 return agent
         agent = Agent(group, f"session of {group}", f"l{len(self.agents)}")
         self.agents.append(agent)
-        self.lease_file(agent).write_text(
-            f'{{"v": 1, "boot_id": "", "session_id": "{agent.session_id}"}}'
-        )
+        lease = {"v": 1, "boot_id": read_boot_id(), "session_id": agent.session_id}
+        self.lease_file(agent).write_text(json.dumps(lease))
+        agent.lock = os.open(self.lease_file(agent), os.O_RDWR)
+        fcntl.flock(agent.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return agent
 
     @rule(asked=questions)
@@ -215,6 +243,8 @@ class Machine(RuleBasedStateMachine):
     def withdraw(self, asked: Asked) -> None:
         before = self.pending(asked)
         self.about(asked, agent_wire.TYPE_WITHDRAW)
+        if before is not None:
+            self.received[asked.group].clear()
         if before is not None and before.ending is None:
             self.expect_ending(asked, "withdrawn")
 
@@ -230,9 +260,35 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions)
     def agent_dies(self, asked: Asked) -> None:
-        asked.agent.alive = False
-        self.lease_file(asked.agent).unlink(missing_ok=True)
+        """Killed: the lock is free, the lease stays."""
+        self.kill(asked.agent)
         self.run(_nothing())
+
+    @rule(asked=questions)
+    def agent_leaves(self, asked: Asked) -> None:
+        """An end in order: what it had received, and all before that, it has used."""
+        agent = asked.agent
+        if not agent.alive:
+            return
+        self.lease_file(agent).unlink()
+        self.kill(agent)
+        received = self.received[agent.group]
+        used = max((n for n, r in enumerate(received) if r.agent is agent), default=-1)
+        del received[: used + 1]
+        self.run(_nothing())
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), in_order=st.booleans())
+    def agent_ends_right_after_an_answer(self, asked: Asked, who: str, in_order: bool) -> None:  # noqa: FBT001
+        """It receives one answer and ends; then what else its session has asked is answered."""
+        self.answer(asked, who, "1")
+        self.check_answer(asked)
+        if in_order:
+            self.agent_leaves(asked)
+        else:
+            self.agent_dies(asked)
+        for other in self.asked:
+            if other.group == asked.group and self.found(other).ending is None:
+                self.answer(other, who, "2")
 
     # What people do.
 
@@ -335,7 +391,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def no_session_has_two_runners(self) -> None:
-        living = [r.resumption.session_id for r in self.launcher.runners if not r.end.done()]
+        living = [r.launch.session_id for r in self.launcher.runners if not r.end.done()]
         assert len(living) == len(set(living))
 
     @invariant()
@@ -343,11 +399,27 @@ class Machine(RuleBasedStateMachine):
         fresh = self.launcher.runners[self.runners_seen :]
         self.runners_seen = len(self.launcher.runners)
         for runner in fresh:
-            session = (runner.resumption.group, runner.resumption.session_id)
+            session = (runner.launch.group, runner.launch.session_id)
             living = {(a.group, a.session_id) for a in self.agents if a.alive}
             assert session not in living, runner
 
+    @invariant()
+    def a_resumed_session_is_told_again_what_it_may_have_lost(self) -> None:
+        for runner in self.launcher.runners[len(self.told) :]:
+            initial = json.loads(runner.launch.initial.read_bytes())
+            own = runner.launch.request_id
+            again = set(re.findall(r"\(request (\w+)\)", initial["prompt"])) - {own}
+            known = [r for r in self.received[runner.launch.group] if r.request_id != own]
+            assert {r.request_id for r in known if r.surely} <= again, (known, initial)
+            assert again <= {r.request_id for r in known}, (known, initial)
+            self.told.append(again)
+
     # Helpers.
+
+    def kill(self, agent: Agent) -> None:
+        if agent.lock >= 0:
+            os.close(agent.lock)
+            agent.lock = -1
 
     def lease_file(self, agent: Agent) -> Path:
         return self.folder / "ipc" / agent.group / "tasks" / f"{agent.lease}.lease"
@@ -405,24 +477,33 @@ class Machine(RuleBasedStateMachine):
                 asked.taken_live += 1
         except FileExistsError:
             return
+        if result.outcome in {"answered", "declined", "defaulted"}:
+            living = next((a for a in self.agents if a.group == asked.group and a.alive), None)
+            # Who takes it without a lease cannot be told to have died, nor to have ended in order.
+            surely = living is not None
+            self.received[asked.group].append(Received(asked.request_id, living, surely))
         self.run(_nothing())
 
     def end_runner(self, runner: FakeRunner, *, ok: bool, acknowledges: bool) -> None:
-        asked = next(a for a in self.asked if a.request_id == runner.resumption.request_id)
+        self.a_resumed_session_is_told_again_what_it_may_have_lost()
+        asked = next(a for a in self.asked if a.request_id == runner.launch.request_id)
         receipt = self.folder / "ipc" / asked.group / "tasks" / f"{asked.request_id}.resumed"
         if acknowledges and not receipt.exists():
             receipt.touch()
         self.run(_nothing())
         if ok or acknowledges:
             asked.taken_late += 1
+        if ok:
+            self.received[asked.group].clear()
+        elif acknowledges:
+            self.received[asked.group].append(Received(asked.request_id, None))
         runner.finish(None if ok else "exit code 1")
         self.run(_nothing())
 
     def drive_to_rest(self) -> None:
         """Let every agent die and every runner work: then every answer must have arrived."""
         for agent in self.agents:
-            agent.alive = False
-            self.lease_file(agent).unlink(missing_ok=True)
+            self.kill(agent)
         self.clock.move(ANSWER_TTL + timedelta(days=1))
         self.run(self.world.expiry.end_due())
         for _ in range(6 * len(self.asked) + 6):
@@ -447,6 +528,21 @@ class Machine(RuleBasedStateMachine):
 
 async def _nothing() -> None:
     return
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_answer_is_told_again_after_a_death_and_not_after_an_end_in_order(
+    *, in_order: bool
+) -> None:
+    machine = Machine()
+    machine.somebody_has_asked(RESUMABLE)
+    asked = machine.ask(RESUMABLE, has_default=False)
+
+    machine.agent_ends_right_after_an_answer(asked, "ana", in_order)
+    machine.a_resumed_session_is_told_again_what_it_may_have_lost()
+
+    assert machine.told == [set() if in_order else {asked.request_id}]
+    machine.teardown()
 
 
 def test_no_order_of_events_loses_doubles_or_changes_an_answer(proof: Any) -> None:

@@ -18,9 +18,12 @@ from pynchy.bridge.answer import Answering
 from pynchy.bridge.ask import Asking
 from pynchy.bridge.cards import Cards
 from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience
+from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
+from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.restating import Restating
+from pynchy.bridge.roll import Roll
 from pynchy.config import LauncherSettings, Settings
 from pynchy.folder import Folder
 from pynchy.ipc.leases import Leases
@@ -29,6 +32,7 @@ from pynchy.model import GroupName
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
+from pynchy.sessions.files import FileSessions
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
 
 RESUMABLE, KEPT = "resumable", "kept"
@@ -94,22 +98,28 @@ class World:
         self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
-        self.leases = Leases(10**9)
+        launchers = {GroupName(RESUMABLE): self.launcher}
+        liveness = Liveness(self.mailboxes, Leases(10**9), launchers)
+        self.roll = Roll(FileSessions(self.folder), self.desk, liveness, 100)
+        restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
         self.delivery = Delivery(
             self.desk,
             self.mailboxes,
-            self.leases,
+            Sessions(self.roll, restating),
             {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
             Patience(timedelta(0), 4, timedelta(days=365)),
         )
-        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.leases, self.settings)
+        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.roll, self.settings)
         cards = Cards(self.desk, {"local": self.channel}, 10)
         crew = Crew(cards, self.delivery, self.expiry)
         self.caretaker = Caretaker(self.desk, crew, self.settings, self._tasks)
         short_ids = ShortIds(Folder(self.folder), self.index.has_short_id)
         self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, self.settings)
         self.answering = Answering(self.desk, self.store, {"local": self.channel}, self.settings)
-        await self.caretaker.recover(self.store)
+        self.asking.on_sign_of_life = restating.sign_of_life
+        loaded = await self.caretaker.load(self.store)
+        await self.roll.load(self._tasks)
+        self.caretaker.resume(loaded)
 
     async def stop(self) -> None:
         """Stop as a crash would: every task is cancelled where it is, memory is gone."""
@@ -127,6 +137,7 @@ class World:
         self.wake()
         for _ in range(60):
             await asyncio.sleep(0)
+        await self.roll.look()
 
     def wake(self) -> None:
         for pending in self.index:

@@ -28,7 +28,7 @@ from pynchy.datafolder import DataFolder
 from pynchy.errors import ChannelUnavailable
 from pynchy.ipc import watcher
 from pynchy.logs import set_up_logging
-from pynchy.sessions import command
+from pynchy.sessions import supervised
 
 # Whoever waits for the next look or the next attempt waits a tenth of the usual time.
 PACE = 0.1
@@ -97,7 +97,7 @@ def hurry() -> None:
     deliver.LOOK_SECONDS *= PACE
     expire._LOOK_SECONDS *= PACE  # noqa: SLF001
     watcher.RESCAN_SECONDS *= PACE
-    command._ADOPTED_LOOK_SECONDS *= PACE  # noqa: SLF001
+    supervised._ADOPTED_LOOK_SECONDS *= PACE  # noqa: SLF001
 
 
 def serve(order: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.support import MailboxAgent, until
+from tests.acceptance.support import MailboxAgent
+from tests.waiting import until
 
 from pynchy import wire
 from pynchy.app import running_host

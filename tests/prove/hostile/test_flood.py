@@ -12,11 +12,12 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from tests.acceptance.support import DEADLINE_SECONDS, Host, MailboxAgent
+from tests.acceptance.support import Host, MailboxAgent
 from tests.prove.conftest import Proof
 from tests.prove.hostile import flooder
 from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.watching import Bystander, is_healthy, resident_mib
+from tests.waiting import DEADLINE_SECONDS
 
 LOOK_SECONDS = 0.0005
 PROGRAM = Path(flooder.__file__)

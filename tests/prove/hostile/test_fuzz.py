@@ -7,6 +7,7 @@ four times as long.
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,33 @@ from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
 from pynchy.bridge import replies
+from pynchy.channels.slack.book import Shown
+from pynchy.channels.slack.ids import Part, Place
+from pynchy.channels.slack.payloads import read_click, read_said
+from pynchy.channels.slack.replies import Sender, from_click, from_words
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
-from pynchy.model import Answer, Option, Question
+from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
+from pynchy.model import RequestId as ModelRequestId
 from pynchy.testing import NOON, make_pending
 
 SECONDS_FOR_ONE = 10.0
+OPTIONS = tuple(map(Option, "ABC"))
+SLACK_CARDS = [
+    Shown(
+        "C1",
+        ModelRequestId("q1"),
+        ShortId("ab2c"),
+        GroupName("g1"),
+        questions,
+        Place("C1", (Part("1700000000.000100"),)),
+        SessionId(""),
+    )
+    for questions in (
+        (Question("One?", options=OPTIONS),),
+        (Question("One?", options=OPTIONS), Question("Many?", options=OPTIONS, multi_select=True)),
+    )
+]
 Read = Callable[[bytes], object]
 
 
@@ -89,6 +111,24 @@ def read_arguments(data: bytes) -> None:
             assert is_request_id(parsed if isinstance(parsed, str) else parsed[0])
 
 
+def read_slack(data: bytes) -> None:
+    """Read what Slack sends, and what it says to a card."""
+    payload = _value(data)
+    sender = Sender("ana", "U1", "slack")
+    for shown in SLACK_CARDS:
+        replies_made: list[Reply] = []
+        with suppress(InvalidReply):
+            if click := read_click(payload):
+                replies_made.append(from_click(sender, shown, click))
+            if said := read_said(payload):
+                assert float(said.ts)
+                replies_made.append(from_words(sender, shown, said.text, None))
+        for reply in replies_made:
+            assert (reply.user_id, reply.chat, reply.group) == ("U1", "C1", "g1")
+            labels = {label for question in shown.questions for label in question.labels}
+            assert {label for answer in reply.answers for label in answer.selected} <= labels
+
+
 def _value(data: bytes) -> dict[str, object]:
     try:
         value = json.loads(data)
@@ -147,6 +187,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
         Target("responses", "responses", read_response, (BadFile,)),
         Target("initial", "initial", read_initial, (BadFile,)),
         Target("arguments", "arguments", read_arguments),
+        Target("Slack", "slack", read_slack),
     ]
     return {target.name: target for target in known}
 
@@ -159,6 +200,7 @@ VOLUME = {
     "responses": (400, 20_000, 100_000),
     "initial": (200, 8_000, 80_000),
     "arguments": (400, 20_000, 200_000),
+    "Slack": (400, 20_000, 200_000),
 }
 
 

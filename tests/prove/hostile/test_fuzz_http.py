@@ -1,6 +1,6 @@
 """The HTTP interface, guard and all, under requests that are nearly right.
 
-Never a 500, always an `error` in JSON, and a question that was not answered is as it was.
+Never a 500, always an `error` in JSON or a page, and a question that was not answered is as it was.
 """
 
 import asyncio
@@ -19,18 +19,29 @@ from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, muta
 
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import Answering
-from pynchy.bridge.deliver import Delivery, Patience
+from pynchy.bridge.deliver import Delivery, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
+from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.restating import Restating
+from pynchy.bridge.roll import Roll
+from pynchy.bridge.starting import Starting
 from pynchy.channels.local import LocalChannel
+from pynchy.channels.web import WebChannel
 from pynchy.config import Settings
-from pynchy.http.api import Office, make_api
-from pynchy.http.guard import Guard
+from pynchy.folder import Folder
+from pynchy.http.api import make_api
+from pynchy.http.guard import Guard, Pass
+from pynchy.http.inbox import Inbox
+from pynchy.http.office import Office
+from pynchy.http.sessions import Floor
+from pynchy.inbox.signin import SignIn
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
-from pynchy.model import Option, PendingQuestion, Question
+from pynchy.model import Option, PendingQuestion, Question, Session
 from pynchy.pending.index import PendingIndex
-from pynchy.testing import FakeClock, MemoryStore, make_pending
+from pynchy.sessions.output import Piece
+from pynchy.testing import FakeClock, MemorySessions, MemoryStore, make_pending
 
 TOKEN = "the-token"  # noqa: S105 - of a host that exists only here
 QUESTIONS = (
@@ -49,6 +60,10 @@ HEADERS = (
     "cookie",
     "accept",
     "x-forwarded-for",
+    "origin",
+    "sec-fetch-site",
+    "sec-fetch-mode",
+    "if-none-match",
 )
 PATHS = (
     *("/api/questions/{id}/answer",) * 4,
@@ -56,6 +71,12 @@ PATHS = (
     *("/healthz", "/api/pending", "/api/history", "/api/events", "/api/sweep", "/", "//", "/api"),
     "/api/history?limit={x}&group={x}&outcome={x}",
     "/api/events?after={x}",
+    *("/agents", "/api/agents", "/sign-in", "/sign-in?key={x}&next={x}", "/api/inbox/link"),
+    *("/history?q={x}&group={x}&outcome={x}&after={x}", "/q/g1/{id}", "/q/{x}/{x}"),
+    *("/inbox/stream", "/inbox/agents", "/inbox/sign-out", "/inbox/cards?key=g1/{id}&key={x}"),
+    *("/static/app.js", "/static/{x}", "/sw.js", "/manifest.webmanifest"),
+    *("/api/sessions", "/api/sessions/{x}", "/api/sessions/{x}/log?after={x}"),
+    "/api/sessions/{x}/stop",
 )
 METHODS = (*("POST",) * 4, "GET", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "X", "")
 
@@ -65,6 +86,10 @@ class Reply:
     status: int = 0
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytes = b""
+
+
+async def _no_output(_session: Session, after: int) -> Piece:
+    return Piece("", after)
 
 
 class House:
@@ -79,17 +104,34 @@ class House:
         options, leases = Settings(), Leases(30)
         patience = Patience(options.receipt_grace, 1, options.answer_ttl)
         self.desk = Desk(self._store, index, audit, clock.now)
+        channels = {"local": LocalChannel(), "web": WebChannel()}
+        sign_in = SignIn(
+            Folder(folder), clock.now, link_ttl=options.web.link_ttl, browser_ttl=options.answer_ttl
+        )
+        roll = Roll(MemorySessions(), self.desk, Liveness(mailboxes, leases, {}), 10)
+        restating = Restating(roll, self.desk, self._store, mailboxes)
+        starting = Starting(roll, restating, mailboxes, options, {})
         office = Office(
+            url="http://127.0.0.1",
+            cookie="c",
+            settings=options,
             desk=self.desk,
-            answering=Answering(self.desk, self._store, {"local": LocalChannel()}, options),
-            delivery=Delivery(self.desk, mailboxes, leases, {}, patience),
-            expiry=Expiry(self.desk, self._store, mailboxes, leases, options),
+            answering=Answering(self.desk, self._store, channels, options),
+            delivery=Delivery(self.desk, mailboxes, Sessions(roll, restating), {}, patience),
+            expiry=Expiry(self.desk, self._store, mailboxes, roll, options),
             history=self._store,
             audit=audit,
+            sign_in=sign_in,
             problems=list,
+            groups=list,
+            live_runners=list,
+            floor=Floor(roll, starting, _no_output),
         )
-        self._app = Guard(make_api(office), TOKEN, ["127.0.0.1"])
+        inbox = Inbox(office)
+        passes = Pass(TOKEN, "c", sign_in.browser)
+        self._app = Guard(make_api(office, inbox), inbox.doorman, passes, ["127.0.0.1"])
         self._loop = asyncio.new_event_loop()
+        self._sign_in = sign_in
         self._count = 0
         self.question = self._ask()
 
@@ -114,6 +156,15 @@ class House:
 
         self._loop.run_until_complete(self._app(scope, receive, send))
         return reply
+
+    def cookie(self) -> str:
+        """Return the cookie of a browser that has just signed in."""
+
+        async def sign_in() -> str | None:
+            key, _ = await self._sign_in.make_link()
+            return await self._sign_in.spend(key, "ana")
+
+        return f"c={self._loop.run_until_complete(sign_in())}"
 
     def is_unchanged(self) -> bool:
         """Say whether the question is as it was; if it is over, ask another."""
@@ -150,8 +201,11 @@ def attempt(house: House, chance: Draw) -> int:
 
     assert 200 <= reply.status < 500, (scope, pieces)
     if reply.status >= 400 and reply.body:
-        assert reply.headers[b"content-type"] == b"application/json"
-        assert json.loads(reply.body)["error"]
+        if reply.headers[b"content-type"].startswith(b"text/html"):
+            assert b"<h1>" in reply.body
+        else:
+            assert reply.headers[b"content-type"] == b"application/json"
+            assert json.loads(reply.body)["error"]
     assert house.is_unchanged() or reply.status in {200, 202}
     return reply.status
 
@@ -163,6 +217,9 @@ def draw_scope(house: House, chance: Draw) -> dict[str, Any]:
     target = house.question.request_id if chance.below(8) else _quoted(text)
     raw, _, query = filled.replace("{id}", target).partition("?")
     headers = {b"host": b"127.0.0.1", b"authorization": f"Bearer {TOKEN}".encode()}
+    if not chance.below(3):
+        headers = {b"host": b"127.0.0.1", b"cookie": house.cookie().encode()}
+        headers |= {b"sec-fetch-site": b"same-origin", b"accept": b"text/html"}
     for _ in range(chance.below(3)):
         name = HEADERS[chance.below(len(HEADERS))]
         headers[name.encode()] = TEXTS[chance.below(len(TEXTS))].encode("utf-8", "replace")

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from tests.acceptance.support import Host, Json, MailboxAgent, until
+from tests.acceptance.support import Host, Json, MailboxAgent
 from tests.prove.conftest import Proof
 from tests.prove.hostile import red_team
 from tests.prove.hostile.conftest import StartHost
@@ -24,6 +24,7 @@ from tests.prove.hostile.watching import (
     is_healthy,
     resident_mib,
 )
+from tests.waiting import until
 
 NOBODY = 65_534 if os.geteuid() == 0 else None
 CANARY = f"canary-{os.urandom(12).hex()}"

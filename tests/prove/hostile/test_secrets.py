@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.acceptance.support import Host, MailboxAgent, Runs, until
+from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.prove.conftest import Proof
 from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.intruder import ask, connect, head
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
 AGENT_UID = 65_534 if os.geteuid() == 0 else None

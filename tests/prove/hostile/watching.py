@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.acceptance.support import Host, MailboxAgent, until
+from tests.acceptance.support import Host, MailboxAgent
+from tests.waiting import until
 
 
 def pid_of(host: Host) -> int:

@@ -17,6 +17,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from tests.acceptance.support import Host, Json
+from tests.waiting import until
 
 AT_ONCE = 64
 PATIENCE_SECONDS = 300.0
@@ -193,10 +194,7 @@ class Scales:
 
 async def patiently(look: Callable[[], bool], what: str) -> None:
     """Wait until it is so; long, since everything is many here."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not await asyncio.to_thread(look):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await asyncio.sleep(0.2)
+    await until(lambda: asyncio.to_thread(look), what, PATIENCE_SECONDS)
 
 
 async def opened(host: Host, count: int) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import until
 from tests.prove.load.people import Scales, patiently
 from tests.prove.load.test_load import SETTINGS, fill
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(900)
 

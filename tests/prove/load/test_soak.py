@@ -30,9 +30,12 @@ from pynchy.bridge.answer import Answering
 from pynchy.bridge.ask import Asking
 from pynchy.bridge.cards import Cards
 from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience
+from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
+from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.restating import Restating
+from pynchy.bridge.roll import Roll
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
 from pynchy.folder import Folder
@@ -43,6 +46,7 @@ from pynchy.model import RequestId as HostRequestId
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
+from pynchy.sessions.files import FileSessions
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
 
 pytestmark = pytest.mark.timeout(1_800)
@@ -122,14 +126,25 @@ class World:
         self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
         late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
         patience = Patience(timedelta(0), 4, TTL)
-        delivery = Delivery(self.desk, self.mailboxes, self.leases, late, patience)
-        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.leases, SETTINGS)
+        liveness = Liveness(self.mailboxes, self.leases, {RESUMABLE: launcher})
+        self.roll = Roll(FileSessions(folder), self.desk, liveness, retention.sessions)
+        restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
+        sessions = Sessions(self.roll, restating)
+        delivery = Delivery(self.desk, self.mailboxes, sessions, late, patience)
+        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.roll, SETTINGS)
         channel = FakeChannel("local", checks_users=False)
         crew = Crew(Cards(self.desk, {"local": channel}, 10), delivery, self.expiry)
         self.caretaker = Caretaker(self.desk, crew, SETTINGS, self.tasks)
         short_ids = ShortIds(Folder(folder), self.index.has_short_id)
         self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, SETTINGS)
+        self.asking.on_sign_of_life = restating.sign_of_life
         self.answering = Answering(self.desk, self.store, {"local": channel}, SETTINGS)
+
+    async def start(self) -> None:
+        """Take up what the last host left."""
+        loaded = await self.caretaker.load(self.store)
+        await self.roll.load(self.tasks)
+        self.caretaker.resume(loaded)
 
     async def stop(self) -> None:
         """Die: every task is cancelled where it is, memory is gone."""
@@ -156,7 +171,7 @@ class Week:
 
     def start(self) -> None:
         self.world = World(self.folder, self.clock, self.launcher)
-        self.run(self.world.caretaker.recover(self.world.store))
+        self.run(self.world.start())
 
     def restart(self) -> None:
         self.loop.run_until_complete(self.world.stop())
@@ -180,10 +195,11 @@ class Week:
         return self.loop.run_until_complete(both())
 
     async def wake(self) -> None:
-        """Let every delivery look at once, as each does once a second."""
+        """Let every delivery look at once, as each does once a second, and at the sessions."""
         for pending in self.world.index:
             if pending.ending is not None:
                 self.world.desk.wake(pending.key)
+        await self.world.roll.look()
 
     def hour(self, questions: int) -> None:
         """Let an hour pass."""
@@ -274,9 +290,9 @@ class Week:
         """Let every runner that was started do its work, the first of some fail."""
         while living := [runner for runner in self.launcher.runners if not runner.end.done()]:
             for runner in living:
-                asked = self.open[runner.resumption.request_id]
+                asked = self.open[runner.launch.request_id]
                 assert not asked.alive, "resumed while its agent lives"
-                if "fails" in asked.fate and runner.resumption.attempt == 1:
+                if "fails" in asked.fate and runner.launch.attempt == 1:
                     runner.finish("exit code 1")
                 else:
                     asked.late += 1
@@ -319,6 +335,7 @@ class Week:
         kinds = (path.relative_to(self.folder).parts[2] for path in paths if path.is_file())
         found = Counter(kinds)
         found["audit"] = len(list((self.folder / "audit").iterdir()))
+        found["sessions"] = len(list((self.folder / "sessions").rglob("*.json")))
         return found
 
 

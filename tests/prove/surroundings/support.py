@@ -1,11 +1,12 @@
 """What a host in trouble says, and that it is well again afterwards."""
 
-from tests.acceptance.support import Host, Json, MailboxAgent, until
+from tests.acceptance.support import Host, Json, MailboxAgent
+from tests.waiting import until
 
 
 def problems(host: Host) -> list[str]:
     """Return what /healthz complains of."""
-    reply = host.http("GET", "/healthz", headers={})
+    reply = host.http("GET", "/healthz")
     assert reply.status == 200, reply
     assert (reply.body["status"] == "degraded") == bool(reply.body["problems"])
     listed: list[str] = reply.body["problems"]

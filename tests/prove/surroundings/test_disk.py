@@ -2,9 +2,10 @@
 
 import asyncio
 
-from tests.acceptance.support import Host, MailboxAgent, Runs, until
+from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.prove.surroundings.conftest import Disk
 from tests.prove.surroundings.support import complains, doctor_says, is_well, logged, serves
+from tests.waiting import until
 
 from agent_runner.asking import Asker, Outcome, Question, Request
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Host, MailboxAgent, Runs, until
+from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.prove.surroundings.support import (
     complains,
     doctor_says,
@@ -15,6 +15,7 @@ from tests.prove.surroundings.support import (
     problems,
     serves,
 )
+from tests.waiting import until
 
 from agent_runner.asking import Asker, Question, Request
 

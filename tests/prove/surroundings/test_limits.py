@@ -3,13 +3,15 @@
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.acceptance import support
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Host, until
+from tests.acceptance.support import Host
 from tests.prove.surroundings.support import complains, doctor_says, is_well, logged, serves
+from tests.waiting import until
 
 from agent_runner.asking import Asker, Question, Request
 
@@ -82,5 +84,8 @@ def _watches(host: Host) -> int:
     """Return how many folders the host's process has the kernel watch."""
     assert host.process is not None
 
-    infos = Path(f"/proc/{host.process.pid}/fdinfo").iterdir()
-    return sum(info.read_text().count("inotify wd:") for info in infos)
+    watches = 0
+    for info in Path(f"/proc/{host.process.pid}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # closed while we looked
+            watches += info.read_text().count("inotify wd:")
+    return watches

@@ -1,0 +1,133 @@
+"""How soon the inbox shows itself with 500 open questions, and what one more of them costs.
+
+First paint is the browser's own figure, on an empty host and on a full one in turn. The bytes of
+one new question are what the page's stream carries for it; nothing else is requested.
+"""
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import BrowserContext, Page, async_playwright
+from tests.acceptance.support import Host, MailboxAgent
+from tests.bench.figures import Line, Sample, Unit, line
+from tests.browser.support import FLAGS, link
+from tests.waiting import until
+
+OPEN = 500
+QUICK_OPEN = 60
+ROUNDS = 15
+QUICK_ROUNDS = 2
+NEW = 10
+
+_PAINT = """() => new Promise(resolve => {
+    const found = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
+    const look = () => found() ? resolve(found()) : setTimeout(look, 5);
+    look();
+})"""
+
+
+def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every part is called so
+    path = shutil.which("chromium")
+    if path is None:
+        print("  left out: chromium is not installed", file=sys.stderr)  # noqa: T201 - progress
+        return []
+    return asyncio.run(_measure(folder, path, quick=quick))
+
+
+async def _measure(folder: Path, path: str, *, quick: bool) -> list[Line]:
+    few = Host(_made(folder / "few") / "data")
+    many = Host(_made(folder / "many") / "data", "request_burst = 1000\n")
+    try:
+        await few.start()
+        await many.start()
+        await _fill(many, QUICK_OPEN if quick else OPEN)
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
+            empty, full = [await _signed_in(await browser.new_context(), h) for h in (few, many)]
+            paints = [
+                (await _first_paint(empty, few), await _first_paint(full, many))
+                for _ in range(QUICK_ROUNDS if quick else ROUNDS)
+            ]
+            messages = await _new_questions(full, many)
+            await browser.close()
+    finally:
+        few.kill()
+        many.kill()
+    at_few, at_many = (Sample(values) for values in zip(*paints, strict=True))
+    what = f"first paint of the inbox, {OPEN} open (limit: none open)"
+    return [
+        line("f1", what, Unit.MILLISECONDS, at_many, at_few, at_most_times=3),
+        line("f2", "one new question on an open page", Unit.KILOBYTES, messages, at_most=16),
+    ]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+async def _fill(host: Host, count: int) -> None:
+    agents = [MailboxAgent(host.group(f"group-{number}")) for number in range(10)]
+    for number in range(count):
+        agents[number % 10].ask(f"Which **way** for part {number}?", agent="bench")
+    await host.listed(count)
+
+
+async def _signed_in(context: BrowserContext, host: Host) -> BrowserContext:
+    page = await context.new_page()
+    await page.goto(await link(host))
+    await page.get_by_role("button", name="Sign in").click()
+    await page.locator("[data-link=live]").wait_for()
+    await page.close()
+    return context
+
+
+async def _first_paint(context: BrowserContext, host: Host) -> float:
+    page = await context.new_page()
+    await page.goto(host.url + "/", wait_until="commit")
+    painted = float(await page.evaluate(_PAINT))
+    await page.close()
+    return painted
+
+
+async def _new_questions(context: BrowserContext, host: Host) -> Sample:
+    """Return the kilobytes that came for each of some new questions."""
+    page = await context.new_page()
+    came: list[int] = []
+    await _listen(page, came)
+    await page.goto(host.url + "/")
+    await page.locator("[data-link=live]").wait_for()
+    waiting = await page.locator("#list").get_attribute("data-more")
+    await page.locator("#list[data-more='0']").wait_for()
+    assert waiting is not None
+    came.clear()
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    agent = MailboxAgent(host.group("new"))
+    for number in range(NEW):
+        agent.ask(f"And part {number}?", agent="bench")
+    await until(lambda: len(came) >= NEW, "the messages")
+    assert requests == [], "a new question must not make the page ask for more"
+    await page.close()
+    return Sample([size / 1000 for size in came])
+
+
+async def _listen(page: Page, came: list[int]) -> None:
+    """Count what the stream brings about cards; pings and repeats of the same card are not new."""
+    session = await page.context.new_cdp_session(page)
+    seen: set[str] = set()
+
+    def heard(event: dict[str, Any]) -> None:
+        if event["eventName"] != "card":
+            return
+        revision = json.loads(event["data"])["revision"]
+        if revision not in seen:
+            seen.add(revision)
+            came.append(len(event["data"].encode()))
+
+    session.on("Network.eventSourceMessageReceived", heard)
+    await session.send("Network.enable")
