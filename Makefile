@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format prove bench lock clean
+.PHONY: help demo test test-browser test-terminal test-agents chromium check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,27 @@ demo: $(READY) ## watch an agent ask, you answer, the answer arrive (plays you w
 
 test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-browser: $(READY) chromium ## run the tests of the inbox in a real browser (installs Chromium where it may)
+	@$(BIN)/python -m pytest tests/browser $(PYTEST_ARGS)
+
+chromium:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq chromium >/dev/null 2>&1 || \
+	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; }; } || \
+	  { echo "this needs Chromium (Debian: apt-get install chromium)" >&2; exit 1; }
+
+test-terminal: $(READY) ## run the tests of the inbox in a real terminal (installs tmux where it may)
+	@command -v tmux >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq tmux >/dev/null 2>&1 || \
+	  { apt-get update -qq && apt-get install -y -qq tmux >/dev/null; }; }; } || \
+	  { echo "make test-terminal needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
+	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
+
+test-agents: $(READY) ## run the real agent programs against a scripted model (installs them; needs npm)
+	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq npm >/dev/null 2>&1 || \
+	  { apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; }; } || \
+	  { echo "make test-agents needs npm (Debian: apt-get install npm)" >&2; exit 1; }
+	@$(BIN)/python -m tests.agents.programs
+	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -o timeout=900 $(PYTEST_ARGS)
 
 check: $(READY) ## format, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .
@@ -34,7 +55,7 @@ prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
 	  $(BIN)/python -m pytest $(or $(PROVE_PARTS),tests/prove) -o timeout=1800 $(PYTEST_ARGS)
 
-bench: $(READY) ## measure latency, start-up, lookups and recovery beside their limits
+bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the inbox beside their limits
 	@$(BIN)/python -m tests.bench
 
 lock: ## resolve requirements.lock anew (needs uv)

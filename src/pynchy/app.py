@@ -10,10 +10,11 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pynchy import wire
 from pynchy.audit import AuditLog
@@ -21,32 +22,45 @@ from pynchy.bridge.answer import Answering
 from pynchy.bridge.ask import PREFIX, Asking
 from pynchy.bridge.cards import Cards
 from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience
+from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
+from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.restating import Restating
+from pynchy.bridge.roll import Roll
+from pynchy.bridge.starting import SESSION_PREFIX, Starting
 from pynchy.channels.base import Channel
-from pynchy.channels.local import LocalChannel
+from pynchy.channels.factory import make_channels
 from pynchy.clock import JUMP_SECONDS, SteadyClock
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
 from pynchy.errors import ChannelUnavailable, HostError, MalformedRequest
-from pynchy.http.api import Office, make_api
-from pynchy.http.guard import Guard
+from pynchy.http.api import make_api
+from pynchy.http.guard import Guard, Pass, host_name
+from pynchy.http.inbox import Inbox
+from pynchy.http.office import Office, cookie_name, make_link
 from pynchy.http.server import Server, listen, url_of
+from pynchy.http.sessions import Floor
+from pynchy.inbox.agents import LiveRunner
+from pynchy.inbox.signin import SignIn
 from pynchy.ipc.intake import Intake, Rate
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.ipc.registry import Registry
 from pynchy.ipc.watcher import Watcher
-from pynchy.model import GroupName, RequestId
+from pynchy.model import GroupName, RequestId, Session
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.sessions.base import Launcher
 from pynchy.sessions.command import CommandLauncher
+from pynchy.sessions.files import FileSessions
+from pynchy.sessions.output import Piece, read_output
+from pynchy.sessions.process import ProcessLauncher
 
 log = logging.getLogger(__name__)
 
+_OURS = "PYNCHY_"
 _LOW_SPACE_BYTES = 64 * 1024 * 1024
 
 
@@ -56,6 +70,7 @@ class Running:
 
     url: str
     recovered: int
+    make_link: Callable[[], Awaitable[str]]
 
 
 @asynccontextmanager
@@ -67,7 +82,8 @@ async def running_host(
         try:
             data.make()
             stack.enter_context(data.locked())
-            host = Host(settings, data, {"local": LocalChannel(), **(extra_channels or {})})
+            channels = {**make_channels(settings, os.environ), **(extra_channels or {})}
+            host = Host(settings, data, channels)
             running = await stack.enter_async_context(host.running())
         except (OSError, ExceptionGroup) as exc:
             raise _why_not_started(exc, data) from exc
@@ -94,15 +110,22 @@ class Host:
         self._mailboxes = Mailboxes(data.ipc, lambda group: settings.group(group).agent_uid)
         self._leases = Leases(settings.lease_ttl.total_seconds())
         self._launchers = self._make_launchers()
-        self._cards = Cards(self._desk, channels, settings.send_timeout.total_seconds())
+        self._roll = self._make_roll()
+        self._restating = Restating(self._roll, self._desk, self._store, self._mailboxes)
+        self._cards = Cards(
+            self._desk,
+            channels,
+            settings.send_timeout.total_seconds(),
+            settings.http.public_url,
+        )
         self._delivery = Delivery(
             self._desk,
             self._mailboxes,
-            self._leases,
+            Sessions(self._roll, self._restating),
             self._late(),
             Patience(settings.receipt_grace, settings.max_resumes, settings.answer_ttl),
         )
-        self._expiry = Expiry(self._desk, self._store, self._mailboxes, self._leases, settings)
+        self._expiry = Expiry(self._desk, self._store, self._mailboxes, self._roll, settings)
         self._asking = Asking(
             self._desk,
             self._store,
@@ -110,6 +133,11 @@ class Host:
             ShortIds(data.folder, self._index.has_short_id),
             settings,
         )
+        self._asking.on_sign_of_life = self._restating.sign_of_life
+        self._starting = Starting(
+            self._roll, self._restating, self._mailboxes, settings, without_secrets(settings)
+        )
+        self._starting.halt_resumes = self._delivery.halt
         self._answering = Answering(self._desk, self._store, channels, settings)
         self._watcher: Watcher | None = None
         self._unopened: dict[str, str] = {}
@@ -127,13 +155,17 @@ class Host:
             caretaker = Caretaker(self._desk, crew, self._settings, tasks)
             for launcher in self._launchers.values():
                 await launcher.adopt()
+            # Before the channels: the first click may be on a card of an earlier host.
+            loaded = await caretaker.load(self._store)
+            await self._roll.load(tasks)
             await self._open_channels(stack)
-            recovered = await caretaker.recover(self._store)
+            caretaker.resume(loaded)
             self._watch(tasks, caretaker)
+            tasks.create_task(self._roll.run(), name="sessions")
             tasks.create_task(self._expiry.run(), name="expiry")
             tasks.create_task(self._expiry.report_orphans(), name="orphans")
-            url = await stack.enter_async_context(self._http(tasks))
-            yield Running(url, recovered)
+            office = await stack.enter_async_context(self._http(tasks))
+            yield Running(office.url, len(loaded), lambda: _link(office))
 
     def _watch(self, tasks: asyncio.TaskGroup, caretaker: Caretaker) -> None:
         desk = _FrontDesk(self._settings, self._mailboxes, self._asking, self._desk)
@@ -145,6 +177,7 @@ class Host:
                 caretaker.asked(key)
 
         registry.register_prefix(PREFIX, ask)
+        registry.register_prefix(SESSION_PREFIX, self._starting.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
         intake = Intake(self._mailboxes, registry, desk, tasks, lambda: Rate(rate, burst))
@@ -178,16 +211,16 @@ class Host:
         return None
 
     @asynccontextmanager
-    async def _http(self, tasks: asyncio.TaskGroup) -> AsyncIterator[str]:
+    async def _http(self, tasks: asyncio.TaskGroup) -> AsyncIterator[Office]:
         http = self._settings.http
         with listen(http.host, http.port) as sock:
-            url = url_of(sock)
-            app = Guard(make_api(self._office()), self._data.token(), self._hosts(sock))
-            server = Server(app)
+            token = self._data.token()
+            office = self._office(url_of(sock), cookie_name(token))
+            server = Server(_guarded(office, token, self._hosts(sock)))
             serving = tasks.create_task(_serve(server, sock), name="http")
-            self._data.announce(url)
+            self._data.announce(office.url)
             try:
-                yield url
+                yield office
             finally:
                 self._data.retract()
                 self._audit.dismiss()
@@ -197,18 +230,47 @@ class Host:
     def _hosts(self, sock: socket.socket) -> list[str]:
         bound = str(sock.getsockname()[0])
         bound = f"[{bound}]" if ":" in bound else bound
-        return ["127.0.0.1", "localhost", "[::1]", bound, *self._settings.http.allowed_hosts]
+        http = self._settings.http
+        public = host_name(urlsplit(http.public_url).netloc)
+        return ["127.0.0.1", "localhost", "[::1]", bound, public or bound, *http.allowed_hosts]
 
-    def _office(self) -> Office:
+    def _office(self, url: str, cookie: str) -> Office:
+        web = self._settings.web
         return Office(
+            url=url,
+            cookie=cookie,
+            settings=self._settings,
             desk=self._desk,
             answering=self._answering,
             delivery=self._delivery,
             expiry=self._expiry,
             history=self._store,
             audit=self._audit,
+            sign_in=SignIn(
+                self._data.folder,
+                self._clock.now,
+                link_ttl=web.link_ttl,
+                browser_ttl=web.sign_in_ttl,
+            ),
             problems=self.problems,
+            groups=self._mailboxes.groups,
+            live_runners=self._live_runners,
+            floor=Floor(self._roll, self._starting, self._output),
         )
+
+    def _live_runners(self) -> list[LiveRunner]:
+        found = []
+        for group in self._mailboxes.groups():
+            try:
+                live = self._leases.live(self._mailboxes.of(group))
+            except OSError as exc:
+                log.warning("a group cannot be seen", extra={"group": group, "why": exc.strerror})
+                continue
+            found += [LiveRunner(group, lease, session_id) for lease, session_id in live]
+        return found
+
+    async def _output(self, session: Session, after: int) -> Piece:
+        return await asyncio.to_thread(read_output, self._data.path, session, after)
 
     def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
@@ -230,13 +292,26 @@ class Host:
         return f"group {group}: its folder is gone while it has open questions; see pynchy sweep"
 
     def _make_launchers(self) -> dict[GroupName, Launcher]:
-        return {
-            GroupName(name): CommandLauncher(
-                self._data.path, GroupName(name), group.launcher, os.environ
-            )
-            for name, group in self._settings.groups.items()
-            if group.launcher is not None
-        }
+        environ = without_secrets(self._settings)
+        launchers: dict[GroupName, Launcher] = {}
+        for name, group in self._settings.groups.items():
+            if group.launcher is not None:
+                kind = ProcessLauncher if group.launcher.kind == "process" else CommandLauncher
+                launcher = kind(self._data.path, GroupName(name), group.launcher, environ)
+                launchers[GroupName(name)] = launcher
+        return launchers
+
+    def _make_roll(self) -> Roll:
+        liveness = Liveness(self._mailboxes, self._leases, self._launchers)
+        most = self._settings.retention.sessions
+        roll = Roll(FileSessions(self._data.path), self._desk, liveness, most)
+        roll.on_forgotten = self._forget_initial
+        return roll
+
+    def _forget_initial(self, session: Session) -> None:
+        if session.launches and wire.usable_id(session.session_id):
+            with suppress(OSError):
+                self._mailboxes.of(session.group).forget_initial(session.session_id)
 
     def _late(self) -> dict[GroupName, LateSettings]:
         late = {}
@@ -247,11 +322,35 @@ class Host:
         return late
 
 
+def _guarded(office: Office, token: str, hosts: list[str]) -> Guard:
+    inbox = Inbox(office)
+    passes = Pass(token, office.cookie, office.sign_in.browser)
+    return Guard(make_api(office, inbox), inbox.doorman, passes, hosts)
+
+
+async def _link(office: Office) -> str:
+    url, _ = await make_link(office)
+    return url
+
+
 async def _serve(server: Server, sock: socket.socket) -> None:
     """Answer HTTP until the host stops. A host that nobody can reach is of no use: raise."""
     await server.serve([sock])
     if not server.should_exit:
         raise HostError("the HTTP interface has ended by itself")
+
+
+def without_secrets(settings: Settings) -> dict[str, str]:
+    """Return our environment as agents may see it: without the channels' secrets and what is ours.
+
+    An agent that knew the host's data folder would, as the host's own user, speak as a person.
+    """
+    secrets = {name for channel in settings.channels.values() for name in channel.secrets()}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in secrets and not name.startswith(_OURS)
+    }
 
 
 class _FrontDesk:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pynchy.errors import DataFolderBusy, HostError, NoHost
+from pynchy import paths
+from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
 from pynchy.folder import Folder, UnsafeFile
 
 _TOKEN_BYTES = 32
@@ -71,8 +72,20 @@ class DataFolder:
         finally:
             os.close(fd)
 
+    @property
+    def option(self) -> str:
+        """What a command needs besides to use this folder: nothing for the usual one."""
+        try:
+            if self.path == paths.data_dir(None, os.environ).absolute():
+                return ""
+        except ConfigError:
+            pass
+        return f" --data-dir {shlex.quote(str(self.path))}"
+
     def token(self) -> str:
         """Return the token, made on first use."""
+        import secrets  # noqa: PLC0415 - slow to import, and only a host makes a token
+
         self.folder.create("token", secrets.token_urlsafe(_TOKEN_BYTES).encode())
         return self._read_token()
 
@@ -107,7 +120,9 @@ class DataFolder:
                 return HostAddress(str(url), self._read_token())
         except (OSError, UnsafeFile, ValueError, KeyError):
             pass
-        raise NoHost(f"no pynchy host is running on {self.path}; start one with: pynchy serve")
+        raise NoHost(
+            f"no pynchy host is running on {self.path}; start one with: pynchy serve{self.option}"
+        )
 
     def _read_token(self) -> str:
         return self.folder.read("token", _CAP, one_link=False).decode().strip()

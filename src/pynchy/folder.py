@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -160,7 +159,7 @@ class Folder:
 
     @contextmanager
     def _temporary(self, folder_fd: int, data: bytes) -> Iterator[str]:
-        tmp = f"{TMP_PREFIX}{secrets.token_hex(8)}"
+        tmp = f"{TMP_PREFIX}{os.urandom(8).hex()}"
         fd = os.open(tmp, _CREATE_FLAGS, 0o600, dir_fd=folder_fd)
         try:
             try:
@@ -244,7 +243,7 @@ def _remove_at(folder_fd: int, name: str) -> None:
         try:
             for inner in os.listdir(below):
                 if not _is_unlinked(below, inner):
-                    waiting.append(f"{TMP_PREFIX}{secrets.token_hex(8)}")
+                    waiting.append(f"{TMP_PREFIX}{os.urandom(8).hex()}")
                     os.rename(inner, waiting[-1], src_dir_fd=below, dst_dir_fd=folder_fd)
         finally:
             os.close(below)

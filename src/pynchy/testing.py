@@ -6,6 +6,7 @@ They keep the same contracts as the real ones (tests/contract/ holds both to the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,12 +23,13 @@ from pynchy.model import (
     PendingQuestion,
     Question,
     RequestId,
+    Session,
     SessionId,
     ShortId,
     State,
 )
 from pynchy.pending.base import HistoryQuery, Stored
-from pynchy.sessions.base import Resumption, RunnerEnd
+from pynchy.sessions.base import Launch, RunnerEnd
 
 NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
@@ -111,6 +113,7 @@ class MemoryStore:
             for p in reversed(self._closed.values())
             if query.group in {None, p.group}
             and query.outcome in {None, p.ending and p.ending.outcome}
+            and query.fits(p)
         ]
         return found[: query.limit]
 
@@ -189,7 +192,7 @@ class FakeChannel(Channel):
 class FakeRunner:
     """A runner that ends when it is told to."""
 
-    resumption: Resumption
+    launch: Launch
     end: asyncio.Future[RunnerEnd] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -197,6 +200,11 @@ class FakeRunner:
     async def ended(self) -> RunnerEnd:
         """See Runner."""
         return await asyncio.shield(self.end)
+
+    async def stop(self) -> None:
+        """See Runner."""
+        if not self.end.done():
+            self.end.set_result(RunnerEnd("stopped", stopped=True))
 
     def finish(self, error: str | None = None) -> None:
         """Let the runner end."""
@@ -213,25 +221,44 @@ class FakeLauncher:
     async def adopt(self) -> None:
         """See Launcher."""
 
-    async def start(self, resumption: Resumption) -> FakeRunner:
+    async def start(self, launch: Launch) -> FakeRunner:
         """See Launcher."""
         if self.refuse:
             raise DeliveryFailed(self.refuse)
-        runner = FakeRunner(resumption)
+        if self.runner_on(launch.group, launch.session_id):
+            raise DeliveryFailed("a runner works on this session already")
+        runner = FakeRunner(launch)
         self.runners.append(runner)
         return runner
 
-    async def find(self, resumption: Resumption) -> FakeRunner | None:
+    async def find(self, stem: str) -> FakeRunner | None:
         """See Launcher."""
-        return next((r for r in reversed(self.runners) if r.resumption == resumption), None)
+        return next((r for r in reversed(self.runners) if r.launch.stem == stem), None)
 
-    def is_live(self, group: GroupName, session_id: SessionId) -> bool:
+    def runner_on(self, group: GroupName, session_id: SessionId) -> FakeRunner | None:
         """See Launcher."""
-        return any(
-            not r.end.done()
-            and (r.resumption.group, r.resumption.session_id) == (group, session_id)
-            for r in self.runners
-        )
+        on = (r for r in self.runners if r.launch.group == group)
+        return next((r for r in on if r.launch.session_id == session_id and not r.end.done()), None)
 
     async def close(self) -> None:
         """See Launcher."""
+
+
+class MemorySessions:
+    """A SessionStore that keeps everything in memory, also over a 'restart'."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[GroupName, SessionId], Session] = {}
+
+    async def load(self) -> list[Session]:
+        """See SessionStore."""
+        return list(self._kept.values())
+
+    async def keep(self, session: Session) -> None:
+        """See SessionStore."""
+        self._kept[session.key] = session
+
+    async def forget(self, sessions: Iterable[tuple[GroupName, SessionId]]) -> None:
+        """See SessionStore."""
+        for key in list(sessions):
+            self._kept.pop(key, None)

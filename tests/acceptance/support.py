@@ -8,14 +8,13 @@ import asyncio
 import contextlib
 import fcntl
 import http.client
-import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,31 +23,17 @@ from urllib.parse import urlsplit
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.waiting import until
 
 PYNCHY = Path(sys.executable).parent / "pynchy"
 RUNNER = Path(__file__).with_name("runner.py")
-
-# Generous: it is only spent when something is broken.
-DEADLINE_SECONDS = 60.0
-PAUSE_SECONDS = 0.02
+SCRIPTED_RUNNER = Path(__file__).with_name("scripted_runner.py")
+ROOT = Path(__file__).parents[2]
 
 ERAS = ("legacy", "2026-07-28")
 DEPLOY = {"questions": [{"question": "Deploy?", "options": ["Yes", "No"]}]}
 
 Json = dict[str, Any]
-
-
-async def until(look: Callable[[], Any], what: str = "the condition") -> Any:
-    """Return the first true thing that `look` finds; fail when the deadline is over."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        found = look()
-        if inspect.isawaitable(found):
-            found = await found
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        await asyncio.sleep(PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +51,17 @@ class Person:
 
     def token(self) -> str:
         return (self.data / "token").read_text().strip()
+
+    def page(self, path: str) -> str:
+        """Return the page as somebody with the token gets it."""
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self.token()}"})
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        assert reply.status == http.client.OK, text
+        connection.close()
+        return text
 
     def http(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -103,6 +99,27 @@ class Person:
 
     def retry(self, target: str, by: str = "ana") -> HttpReply:
         return self.http("POST", f"/api/questions/{target}/retry", {"by": by})
+
+    def run(self, group: str = "team", prompt: str = "Mend it", **fields: Any) -> str:
+        """Start a session and return its id."""
+        reply = self.http("POST", "/api/sessions", {"group": group, "prompt": prompt, **fields})
+        assert reply.status == 201, reply
+        return str(reply.body["session_id"])
+
+    def session(self, session_id: str) -> Json | None:
+        """Return the session, if the host knows it."""
+        found = [s for s in self._get("/api/sessions") if s["session_id"] == session_id]
+        return found[0] if found else None
+
+    async def session_is(self, session_id: str, *states: str) -> Json:
+        """Wait until the session is in one of the states, and return it."""
+
+        def look() -> Json | None:
+            found = self.session(session_id)
+            return found if found and found["state"] in states else None
+
+        found: Json = await until(look, f"session {session_id} to be {' or '.join(states)}")
+        return found
 
     async def listed(self, count: int = 1, group: str | None = None) -> list[Json]:
         """Wait until so many questions (of the group) are open to people, and return them."""
@@ -306,6 +323,9 @@ class MailboxAgent:
         temporary.write_bytes(data)
         temporary.rename(self.tasks / name)
 
+    def write_json(self, name: str, body: Json) -> None:
+        self.write(name, json.dumps(body).encode())
+
     def response(self, request_id: str) -> Json | None:
         with contextlib.suppress(FileNotFoundError):
             data = (self.mailbox / "responses" / f"{request_id}.json").read_bytes()
@@ -336,6 +356,11 @@ class MailboxAgent:
         except FileExistsError:
             return False
         return True
+
+    def leave(self) -> None:
+        """End in order: the lease is removed, then the lock let go."""
+        (self.tasks / f"{self.lease}.lease").unlink(missing_ok=True)
+        self.die()
 
     def die(self) -> None:
         """Be killed: the lock is free, the file stays."""
@@ -374,6 +399,17 @@ class Runs:
         command += ["{initial}", "{session_id}"]
         lines = [f"[groups.{group}.launcher]", f"command = {json.dumps(command)}"]
         return "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items()), ""])
+
+    def process(self, mode: str, group: str = "team", **settings: Any) -> str:
+        """Return a [groups.NAME.launcher] table of a known agent, run by scripted_runner.py."""
+        self.do(mode)
+        program = self.path.with_name("agent_runner")
+        command = f'{sys.executable} {SCRIPTED_RUNNER} {self.path} {self._mode} "$@"'
+        program.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} exec {command}\n")
+        program.chmod(0o700)
+        told = {"kind": "process", "agent": "claude", "runner": str(program)} | settings
+        lines = [f"[groups.{group}.launcher]", *(f"{k} = {json.dumps(v)}" for k, v in told.items())]
+        return "\n".join([*lines, ""])
 
     def do(self, mode: str) -> None:
         """Say how the next runs go; see runner.py."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.acceptance.support import DEADLINE_SECONDS, Json, MailboxAgent, Person, agent_of, until
+from tests.acceptance.support import Json, MailboxAgent, Person, agent_of
+from tests.waiting import DEADLINE_SECONDS, until
 
 from pynchy.app import running_host
 from pynchy.channels.base import Channel, ReplyDesk

@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from tests.acceptance.support import ERAS, PYNCHY, Host, MailboxAgent, agent_of, until
+from tests.acceptance.support import ERAS, PYNCHY, Host, MailboxAgent, agent_of
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("era", ERAS)

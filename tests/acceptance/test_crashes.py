@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.acceptance.support import RUNNER, HttpReply, Json, MailboxAgent, Person, Runs, until
+from tests.acceptance.support import RUNNER, HttpReply, Json, MailboxAgent, Person, Runs
+from tests.waiting import until
 
 DYING_HOST = Path(__file__).with_name("dying_host.py")
 AT_ONCE = 8

@@ -39,7 +39,10 @@ def scratch(tmp_path: Path) -> Iterator[Path]:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    return os.environ | {"TMPDIR": str(scratch)}
+    """Return what the demo is started with: no screen, so that no browser opens."""
+    screens = {"DISPLAY", "WAYLAND_DISPLAY"}
+    kept = {name: value for name, value in os.environ.items() if name not in screens}
+    return kept | {"TMPDIR": str(scratch)}
 
 
 def processes_in(folder: Path) -> list[str]:
@@ -138,6 +141,13 @@ def test_without_a_terminal_it_says_that_it_plays_the_person(scratch: Path) -> N
 
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "no terminal" in finished.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--auto",), ("--no-browser",)])
+def test_the_demo_says_where_the_inbox_is(scratch: Path, arguments: tuple[str, ...]) -> None:
+    shown = run_demo(scratch, *arguments).stdout
+
+    assert re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=\S{20,}", shown)
 
 
 def test_a_person_answers_here_and_from_another_terminal(scratch: Path, terminal: Terminal) -> None:

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import MailboxAgent, Runs, agent_of, until
+from tests.acceptance.support import MailboxAgent, Runs, agent_of
+from tests.waiting import until
 
 
 async def test_a_question_that_expires_while_the_host_is_down_is_ended_and_told(

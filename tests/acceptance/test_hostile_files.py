@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.acceptance.support import Host, Json, MailboxAgent, until
+from tests.acceptance.support import Host, Json, MailboxAgent
+from tests.waiting import until
 
 SECRET = "the plans of another folder"  # noqa: S105 - a text to look for
 ASK = {"v": 1, "type": "ask_user:ask", "questions": [{"question": "Deploy?"}]}

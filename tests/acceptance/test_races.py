@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Host, Json, MailboxAgent, agent_of, until
+from tests.acceptance.support import Host, Json, MailboxAgent, agent_of
+from tests.waiting import until
 
 ROUNDS = 12
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Agent, Host, Json, MailboxAgent, Runs, agent_of, gone, until
+from tests.acceptance.support import Agent, Host, Json, MailboxAgent, Runs, agent_of, gone
+from tests.waiting import until
 
 
 async def ask_and_be_killed(host: Host, **environ: str) -> Json:

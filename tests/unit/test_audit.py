@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.audit import AuditLog
 from pynchy.bridge.desk import asked_event
@@ -26,7 +27,7 @@ def open_log(path: Path, *, max_bytes: int = 10**6, max_files: int = 3) -> Audit
 
 async def read(log: AuditLog, after: int, count: int) -> list[int]:
     seen: list[int] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         async for line in log.stream(after):
             seen.append(line.sequence)
             if len(seen) == count:

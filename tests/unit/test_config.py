@@ -1,6 +1,9 @@
 """What settings mean: defaults, kinds of value, channels, the example and the page about them."""
 
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,10 +13,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pynchy.config import (
+    KINDS,
+    KNOWN_CHANNELS,
     ChannelSettings,
     GroupSettings,
     LauncherSettings,
     Settings,
+    SlackChannelSettings,
     example_settings,
     load_settings,
 )
@@ -22,7 +28,17 @@ from pynchy.config.values import parse_duration, parse_size
 from pynchy.errors import ConfigError
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
-SETTING_NAMES = [".".join(map(str, loc)) for loc, _ in fields_of(Settings)]
+
+
+def _names() -> Iterator[str]:
+    for loc, _ in fields_of(Settings):
+        yield ".".join(map(str, loc))
+        if loc == ("channels",):
+            for channel, model in KNOWN_CHANNELS.items():
+                yield from (".".join(map(str, n)) for n, _ in fields_of(model, (*loc, channel)))
+
+
+SETTING_NAMES = list(_names())
 
 
 class _Chatty(ChannelSettings):
@@ -46,7 +62,7 @@ def test_without_a_file_everything_has_its_default() -> None:
     assert settings.answer_ttl == timedelta(days=7)
     assert settings.retention.history_size == 268_435_456
     assert settings.http.port == 8765
-    assert set(settings.channels) == {"local"}
+    assert set(settings.channels) == {"local", "web"}
 
 
 def test_an_empty_file_means_the_defaults(file: Path) -> None:
@@ -247,7 +263,8 @@ def test_the_example_shows_the_defaults(file: Path) -> None:
 
     group = settings.groups["example"]
     assert group.launcher is not None
-    assert settings.model_copy(update={"groups": {}}) == Settings()
+    assert settings.channels["slack"] == SlackChannelSettings()
+    assert settings.model_copy(update={"groups": {}, "channels": Settings().channels}) == Settings()
     assert group.model_copy(update={"launcher": None, "agent_uid": None}) == GroupSettings()
     assert group.launcher.model_copy(update={"cwd": None}) == LauncherSettings(
         command=group.launcher.command
@@ -259,7 +276,8 @@ def test_every_setting_is_in_the_example(file: Path, name: str) -> None:
     file.write_text(_uncommented(example_settings()))
     found: object = load_settings(file)
 
-    for part in name.replace("groups.NAME", "groups.example").split("."):
+    home = "groups.claude" if name.rpartition(".")[2] in KINDS["process"] else "groups.example"
+    for part in name.replace("groups.NAME", home).split("."):
         if isinstance(found, dict):
             found = found[part]
         else:
@@ -288,3 +306,31 @@ def test_the_page_about_settings_shows_the_true_errors(
         load_settings(Path("pynchy.toml"))
 
     assert f"```\n{caught.value}\n```" in PAGE.read_text(encoding="utf-8")
+
+
+# In a process of its own: what there is is looked for when the settings are loaded.
+NEW_AGENT = """
+import agent_runner.cores, sys
+agent_runner.cores.__path__.append(sys.argv[1])
+from pathlib import Path
+from click.testing import CliRunner
+from pynchy.cli.run import run_command
+from pynchy.config import load_settings
+from pynchy.http.sessions import RunBody
+print(load_settings(Path(sys.argv[2])).groups["g"].launcher.agent)
+print(RunBody(group="g", prompt="x", agent="gemini").agent)
+print(CliRunner().invoke(run_command, ["--help"]).output)
+"""
+
+
+def test_an_agent_program_is_known_by_its_one_file(tmp_path: Path) -> None:
+    (tmp_path / "cores").mkdir()
+    (tmp_path / "cores/gemini.py").touch()
+    settings = tmp_path / "pynchy.toml"
+    settings.write_text('[groups.g.launcher]\nkind = "process"\nagent = "gemini"\n')
+
+    command = [sys.executable, "-c", NEW_AGENT, tmp_path / "cores", settings]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert ran.stdout.split()[:2] == ["gemini", "gemini"], ran.stderr
+    assert "[claude|codex|gemini|opencode]" in ran.stdout

@@ -44,7 +44,7 @@ pynchy.toml:2:1: unknown setting "answer_ttl" in [http]
   2 | answer_ttl = "1d"
     | ^^^^^^^^^^
     = it belongs above the first [table]
-    = allowed: allowed_hosts, host, port""",
+    = allowed: allowed_hosts, host, port, public_url""",
     ),
     "a setting above its table": (
         "port = 1\n",
@@ -111,7 +111,7 @@ pynchy.toml:2:22: groups.web.channels names a channel that is not configured
   2 | channels = ["local", "chatty"]
     |                      ^^^^^^^^
     = add its table: [channels.chatty]
-    = allowed: local""",
+    = allowed: local, web""",
     ),
     "a misspelt channel among the users": (
         '[groups.web]\nallowed_users = { locl = ["ana"] }',
@@ -120,7 +120,7 @@ pynchy.toml:2:19: groups.web.allowed_users names a channel that is not configure
   2 | allowed_users = { locl = ["ana"] }
     |                   ^^^^
     = did you mean "local"?
-    = allowed: local""",
+    = allowed: local, web""",
     ),
     "an unknown placeholder": (
         '[groups.web.launcher]\ncommand = ["agent", "{sesion_id}"]',
@@ -139,6 +139,49 @@ pynchy.toml:1:13: [groups.web.launcher] needs "command"
   1 | [groups.web.launcher]
     |             ^^^^^^^^
     = command must be a list of strings that is not empty, such as ["agent", "{initial}"]""",
+    ),
+    "a process without an agent": (
+        '[groups.web.launcher]\nkind = "process"',
+        """\
+pynchy.toml:1:13: [groups.web.launcher] needs "agent"
+  1 | [groups.web.launcher]
+    |             ^^^^^^^^
+    = agent must be "claude", "codex" or "opencode\"""",
+    ),
+    "an agent without its kind": (
+        '[groups.web.launcher]\nagent = "claude"',
+        """\
+pynchy.toml:1:13: [groups.web.launcher] needs "command"
+  1 | [groups.web.launcher]
+    |             ^^^^^^^^
+    = command must be a list of strings that is not empty, such as ["agent", "{initial}"]
+
+pynchy.toml:2:1: groups.web.launcher.agent is only for kind = "process"
+  2 | agent = "claude"
+    | ^^^^^
+    = add kind = "process", or remove agent""",
+    ),
+    "a command in a process": (
+        '[groups.web.launcher]\nkind = "process"\nagent = "codex"\ncommand = ["x"]',
+        """\
+pynchy.toml:4:1: groups.web.launcher.command is only for kind = "command"
+  4 | command = ["x"]
+    | ^^^^^^^
+    = add kind = "command", or remove command""",
+    ),
+    "an unknown agent": (
+        '[groups.web.launcher]\nkind = "process"\nagent = "gpt"',
+        """\
+pynchy.toml:3:9: groups.web.launcher.agent must be "claude", "codex" or "opencode"
+  3 | agent = "gpt"
+    |         ^^^^^""",
+    ),
+    "an unknown kind of launcher": (
+        '[groups.web.launcher]\nkind = "docker"',
+        """\
+pynchy.toml:2:8: groups.web.launcher.kind must be "command" or "process"
+  2 | kind = "docker"
+    |        ^^^^^^^^""",
     ),
     "a group name with a dot": (
         '[groups.web.team]\nchannels = ["local"]',
@@ -204,7 +247,7 @@ pynchy.toml:1:13: retention must be a table, [retention]; this is a whole number
 pynchy.toml:1:10: unknown setting "日本" in [http]
   1 | http = { "日本" = 1 }
     |          ^^^^^^
-    = allowed: allowed_hosts, host, port""",
+    = allowed: allowed_hosts, host, port, public_url""",
     ),
     "a secret of the wrong type": (
         "[channels.chatty]\nbot_token = 12345 # old\nchat_names = 7",

@@ -1,6 +1,8 @@
 """What only the file store must bear: crashes between two writes, and damage."""
 
 import os
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from pynchy import wire
@@ -98,3 +100,20 @@ async def test_the_record_has_the_documented_fields(tmp_path: Path) -> None:
     } <= raw.keys()  # fmt: skip
     assert raw["questions"][0]["question"] == "Deploy?"
     assert GroupName(raw["group"]) == "g1"
+
+
+async def test_a_group_with_much_history_costs_another_group_none(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    loud = [make_pending(f"q{n}", group=GroupName("loud"), title="x" * 500) for n in range(8)]
+    quiet = make_pending("q9", group=GroupName("quiet"), short_id="qu1t")
+    for pending in [quiet, *loud]:
+        await store.record(pending)
+        await store.end(pending, YES)
+        await store.close(replace(pending, state=State.CLOSED, ending=YES))
+
+    removed = await store.prune(NOON - timedelta(days=1), 4_000)
+
+    left = await store.recent(HistoryQuery())
+    assert 0 < removed < len(loud)
+    assert "quiet" in {pending.group for pending in left}
+    assert left[0].request_id == "q7"

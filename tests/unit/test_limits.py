@@ -1,16 +1,16 @@
 """What one group may have open, and what is told of questions whose agent is gone."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.prove.world import KEPT, World
+from tests.prove.world import KEPT, WAIT, World
 
-from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.config import Settings
-from pynchy.errors import MalformedRequest
-from pynchy.model import Answer, Draft, GroupName, RequestId
+from pynchy.errors import MalformedRequest, PartTaken
+from pynchy.model import GroupName, Reply, RequestId
 from pynchy.testing import FakeClock, FakeLauncher
 
 
@@ -65,20 +65,56 @@ async def test_an_orphan_is_told_of(world: World) -> None:
     assert "no launcher" in told["detail"]
 
 
-async def test_parts_that_were_all_kept_before_a_crash_end_the_question(world: World) -> None:
+async def test_a_part_that_is_changed_while_the_last_one_comes_counts_as_changed(
+    world: World,
+) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    await world.answering.answer(part(1, "a", by="ana"))
+
+    noted, ended = await asyncio.gather(
+        world.answering.answer(part(1, "changed", by="ana")),
+        world.answering.answer(part(2, "b", by="bo")),
+    )
+
+    assert noted.ending is None
+    assert ended.ending is not None
+    assert [answer.text for answer in ended.ending.answers] == ["changed", "b"]
+
+
+async def test_a_part_that_somebody_has_answered_is_taken_from_nobody_else(world: World) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    await world.answering.answer(part(1, "yes", by="ana"))
+
+    with pytest.raises(PartTaken, match="question 1 was answered by ana already: yes"):
+        await world.answering.answer(part(1, "no", by="bo"))
+    with pytest.raises(PartTaken, match="by ana"):
+        await world.answering.answer(Reply("q0", "bo", "local", values=("no", "b")))
+    ended = await world.answering.answer(part(2, "b", by="bo"))
+
+    assert ended.ending is not None
+    assert [answer.text for answer in ended.ending.answers] == ["yes", "b"]
+    assert ended.ending.by == "ana, bo"
+
+
+async def test_a_default_that_is_due_while_somebody_begins_to_answer_does_not_count(
+    world: World,
+) -> None:
+    await world.take(KEPT, "q0", two_questions(default="no"))
+    world.clock.move(WAIT)
+
+    await asyncio.gather(
+        world.answering.answer(part(1, "a", by="ana")),
+        world.expiry.end_due(),
+    )
+
+    assert world.desk.get((GroupName(KEPT), RequestId("q0"))).ending is None
+
+
+def two_questions(**each: str) -> bytes:
     body = json.loads(ask("q0"))
-    body["questions"] = [{"question": "One?"}, {"question": "Two?"}]
-    await world.take(KEPT, "q0", json.dumps(body).encode())
-    key = (GroupName(KEPT), RequestId("q0"))
-    drafts = [Draft(n, Answer(text=text), "ana") for n, text in enumerate(["a", "b"])]
-    await world.desk.take(key, *map(PartlyAnswered, drafts))
-    await world.stop()
+    body["questions"] = [{"question": "One?", **each}, {"question": "Two?", **each}]
+    return json.dumps(body).encode()
 
-    await world.start()
-    while world.desk.get(key).ending is None:
-        await world.desk.changed(key, world.desk.version(key), 1)
 
-    ending = world.desk.get(key).ending
-    assert ending is not None
-    assert [answer.text for answer in ending.answers] == ["a", "b"]
-    assert ending.by == "ana"
+def part(number: int, text: str, *, by: str) -> Reply:
+    return Reply("q0", by, "local", values=(text,), question=number)

@@ -101,3 +101,13 @@ def test_tidying_forgets_old_responses_but_not_those_of_open_questions(mailbox: 
         str(path.relative_to(mailbox.path)) for path in mailbox.path.rglob("*") if path.is_file()
     )
     assert left == ["input/host.json", "responses/open.json", "tasks/open.received"]
+
+
+def test_only_the_newest_responses_to_refused_requests_are_kept(mailbox: Mailbox) -> None:
+    mailbox.respond(Q1, b"an answer")
+
+    for number in range(5):
+        mailbox.respond_refused(RequestId(f"bad-{number}"), b"{}", keep=2)
+
+    kept = sorted(path.name for path in (mailbox.path / "responses").iterdir())
+    assert kept == ["bad-3.json", "bad-4.json", "q1.json"]

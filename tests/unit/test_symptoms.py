@@ -1,23 +1,38 @@
 """Bugs that were found by reading, each under the name of its symptom."""
 
+import asyncio
+import errno
 import json
-from collections.abc import AsyncIterator
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
 from tests.prove.world import KEPT, World
+from tests.waiting import DEADLINE_SECONDS
 
+from agent_runner.asking import Asker
 from pynchy import wire
 from pynchy.audit import AuditLog
+from pynchy.config import LauncherSettings
 from pynchy.errors import DuplicateRequest, MalformedRequest
 from pynchy.events import Event, EventKind
 from pynchy.folder import Folder
-from pynchy.model import GroupName, Reply, RequestId
+from pynchy.http.guard import Guard, Pass
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailbox
+from pynchy.ipc.watcher import Watcher
+from pynchy.model import GroupName, Reply, RequestId, SessionId
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
+from pynchy.sessions.base import Launch
+from pynchy.sessions.command import CommandLauncher
 from pynchy.testing import NOON, FakeClock, FakeLauncher, make_pending
 
 GROUP = GroupName(KEPT)
@@ -112,6 +127,11 @@ def test_a_session_id_cannot_become_an_option_of_the_command(session_id: str) ->
         wire.read_request(envelope)
 
 
+@pytest.mark.parametrize(("value", "usable"), [("x", True), ("x\n", False), ("", False)])
+def test_a_session_id_has_no_line_break_at_its_end(value: str, *, usable: bool) -> None:
+    assert wire.usable_session_id(value) is usable
+
+
 def test_an_event_log_beside_compressed_ones_opens(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl.1.gz").write_bytes(b"x")
     log = AuditLog(tmp_path, max_bytes=200, max_files=1)
@@ -123,3 +143,148 @@ def test_an_event_log_beside_compressed_ones_opens(tmp_path: Path) -> None:
 
     assert log.problem is None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["events.jsonl", "events.jsonl.1.gz"]
+
+
+def test_an_event_log_that_could_not_be_rotated_goes_on_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = AuditLog(tmp_path, max_bytes=400, max_files=3)
+    log.open()
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", failing(errno.EIO))
+        for _ in range(5):
+            log.append(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+        told = log.problem
+
+    for _ in range(5):
+        log.append(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+    log.close()
+
+    assert told == "the event log cannot be written: Input/output error"
+    assert log.problem is None
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["seq"] == 10
+
+
+def test_what_a_dying_writer_left_half_done_is_cleared_away(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GROUP)
+    mailbox.prepare(b"{}")
+    for name in ("responses", "input", "rejected"):
+        (tmp_path / GROUP / name / ".tmp-left").write_bytes(b"half")
+
+    mailbox.prepare(b"{}")
+
+    assert list(tmp_path.glob("*/*/.tmp-*")) == []
+
+
+async def test_a_host_that_may_open_no_more_files_says_so_and_watches_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "g1/tasks").mkdir(parents=True)
+    listener = Looked()
+    watcher = Watcher(tmp_path, listener)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "scandir", failing(errno.EMFILE))
+        await watcher.look_around()
+        told = watcher.problem
+
+    watching = asyncio.create_task(watcher.run())
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await listener.looked.wait()
+        (tmp_path / "g1/tasks/q1.json").touch()
+        await listener.hinted.wait()
+
+    watching.cancel()
+    assert told == "the mailboxes cannot be looked at (Too many open files)"
+    assert watcher.problem is None
+
+
+async def test_an_agent_is_seen_to_live_before_its_first_question(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GROUP)
+    mailbox.prepare(wire.host_json(60))
+    leases = Leases(60)
+
+    async with Asker(mailbox.path, session_id="s1"):
+        during = leases.is_session_live(mailbox, SessionId("s1"))
+
+    assert during
+    assert not leases.is_session_live(mailbox, SessionId("s1"))
+
+
+async def test_a_process_that_a_runner_left_behind_does_not_keep_it_alive_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    initial = tmp_path / "initial.json"
+    launch = Launch(GROUP, SessionId("s1"), "q0", 1, initial, tmp_path, Q0)
+    # The one left behind inherits the job's lock and waits for a file that the test makes.
+    left = "import pathlib,sys,time\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)"
+    ends = (
+        "import subprocess,sys\nsubprocess.Popen([sys.executable,'-c',*sys.argv[1:]],close_fds=0)"
+    )
+    command = (sys.executable, "-c", ends, left, str(tmp_path / "over"))
+
+    def launcher() -> CommandLauncher:
+        return CommandLauncher(tmp_path, GROUP, LauncherSettings(command=command), os.environ)
+
+    before = launcher()
+    try:
+        await (await before.start(launch)).ended()
+        after = launcher()
+        await after.adopt()
+        found = await after.find(launch.stem)
+        assert found is not None
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            assert (await found.ended()).error is None
+        assert not after.runner_on(GROUP, SessionId("s1"))
+    finally:
+        (tmp_path / "over").touch()
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("[::1]:8765", 200), ("[::1]", 200), ("[::2]:8765", 421)]
+)
+async def test_an_address_with_colons_is_a_host_name(name: str, status: int) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b""}
+    fine = PlainTextResponse("fine")
+    guard = Guard(fine, fine, Pass("token", "cookie", lambda _: None), ["[::1]"])
+    await guard({**scope, "headers": [(b"host", name.encode())]}, receive, send)
+
+    assert sent[0]["status"] == status
+
+
+class Looked:
+    """A listener that tells what it was told."""
+
+    def __init__(self) -> None:
+        self.looked = asyncio.Event()
+        self.hinted = asyncio.Event()
+
+    def noticed(self, group: GroupName, name: str) -> None:
+        del group, name
+        self.hinted.set()
+
+    def look(self, group: GroupName) -> None:
+        del group
+        self.looked.set()
+
+    def is_whole(self, group: GroupName) -> bool:
+        del group
+        return True
+
+    async def joined(self, group: GroupName) -> None:
+        del group
+
+
+def failing(number: int) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -8,21 +8,29 @@ report    findings ► file:line:column, the line and a caret; places: where thi
 
 from pynchy.config.loading import example_settings, load_settings
 from pynchy.config.models import (
+    KINDS,
     KNOWN_CHANNELS,
     LOCAL,
+    SLACK,
+    WEB,
     ChannelSettings,
     GroupSettings,
     HttpSettings,
     LauncherSettings,
     RetentionSettings,
     Settings,
+    SlackChannelSettings,
+    WebChannelSettings,
 )
 from pynchy.config.values import PLACEHOLDERS, Duration, Size
 
 __all__ = [
+    "KINDS",
     "KNOWN_CHANNELS",
     "LOCAL",
     "PLACEHOLDERS",
+    "SLACK",
+    "WEB",
     "ChannelSettings",
     "Duration",
     "GroupSettings",
@@ -31,6 +39,8 @@ __all__ = [
     "RetentionSettings",
     "Settings",
     "Size",
+    "SlackChannelSettings",
+    "WebChannelSettings",
     "example_settings",
     "load_settings",
 ]

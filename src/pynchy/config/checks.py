@@ -6,13 +6,17 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 from collections.abc import Iterable, Iterator
 
 from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
-from pynchy.config.models import Settings
+from pynchy.config.models import KINDS, LauncherSettings, Settings
 from pynchy.config.places import Loc
 
 
 def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Finding]:
     """Return everything that does not fit together."""
-    return [*_clocks(settings), *_routes(settings, frozenset(known_channels))]
+    return [
+        *_clocks(settings),
+        *_routes(settings, frozenset(known_channels)),
+        *(f for name, group in settings.groups.items() for f in _launcher(name, group.launcher)),
+    ]
 
 
 def _clocks(settings: Settings) -> Iterator[Finding]:
@@ -35,6 +39,29 @@ def _routes(settings: Settings, known: frozenset[str]) -> Iterator[Finding]:
                 message=f"{dotted(field)} names a channel that is not configured",
                 notes=_advice(channel, settings.channels, known),
                 at_key=at_key,
+            )
+
+
+def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Finding]:
+    if launcher is None:
+        return
+    table, written = ("groups", group, "launcher"), launcher.model_fields_set
+    for kind, (needed, *_) in KINDS.items():
+        foreign = sorted(written & set(KINDS[kind])) if kind != launcher.kind else []
+        for name in foreign:
+            yield Finding(
+                loc=(*table, name),
+                message=f'{dotted((*table, name))} is only for kind = "{kind}"',
+                notes=(f'add kind = "{kind}", or remove {name}',),
+                at_key=True,
+            )
+        if kind == launcher.kind and not getattr(launcher, needed):
+            told = LauncherSettings.model_fields[needed].description
+            yield Finding(
+                loc=table,
+                message=f'[{dotted(table)}] needs "{needed}"',
+                notes=(f"{needed} must be {told}",),
+                at_key=True,
             )
 
 

@@ -9,13 +9,21 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, LiteralString
+from typing import TYPE_CHECKING, Annotated, Literal, LiteralString
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from agent_runner.cores import names
 from pynchy.config.findings import did_you_mean
 from pynchy.model import GROUP_PATTERN
+
+# Each is a module of agent_runner: a new one is known here without a word.
+AGENTS = tuple(names())
+if TYPE_CHECKING:
+    AgentName = str
+else:
+    AgentName = Literal[AGENTS]
 
 PLACEHOLDERS = ("initial", "session_id", "request_id", "group", "ipc_dir")
 # Far enough for anyone, and near enough that a deadline never runs past the calendar.

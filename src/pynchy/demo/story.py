@@ -7,10 +7,11 @@ late   the agent asks and is killed, a person answers, the host resumes it with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from pynchy.cli.client import HostClient
 from pynchy.demo.errors import DemoFailed
 from pynchy.demo.person import Person, Shown, submit
 from pynchy.demo.script import LATE, LIVE_SCENES, Act, Scene, Utterance
@@ -23,11 +24,24 @@ from pynchy.model import DeliveryPath
 STEP_SECONDS = 15.0
 
 
-async def tell(stage: Stage, person: Person, voices: Voices) -> None:
-    """Tell the whole story. Raise DemoFailed at the first step that goes wrong."""
+async def tell(
+    stage: Stage,
+    person: Person,
+    voices: Voices,
+    open_in_browser: Callable[[str], bool] = lambda _: False,
+) -> None:
+    """Tell the whole story. Raise DemoFailed at the first step that goes wrong.
+
+    `open_in_browser` is given the link to the inbox, and returns whether it could show it.
+    """
     async with stage:
         await stage.start_host()
         voices.pynchy(f"The host is ready. Its data is in {stage.data.path}")
+        link = await asyncio.to_thread(HostClient.of(stage.data).make_link)
+        if await asyncio.to_thread(open_in_browser, link):
+            voices.pynchy("The inbox is open in your browser: answer there, or here.")
+        else:
+            voices.pynchy(f"The same questions are in the inbox, for a browser here:\n  {link}")
         async with HostWatch.of(stage.data) as watch:
             story = _Story(stage, person, voices, watch)
             await stage.start_agent()

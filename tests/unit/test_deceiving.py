@@ -1,0 +1,52 @@
+"""Characters that hide something are shown by number; emoji are left whole."""
+
+import pytest
+
+from pynchy.deceiving import name_all, name_hidden
+
+# Default-ignorable ones as the Unicode standard lists them, and blanks that look like nothing.
+INVISIBLE = [
+    *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180E),
+    *(0x180F, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2028, 0x2029, 0x202A, 0x202E, 0x2060),
+    *(0x2066, 0x206F, 0x2800, 0x3164, 0xFE00, 0xFE0E, 0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0x1D173),
+    *(0x1D17A, 0xE0001, 0xE0020, 0xE007F, 0xE0100, 0xE01EF),
+]
+EMOJI = {
+    "a heart": "\u2764\ufe0f",
+    "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "a flag": "\U0001f3f3\ufe0f\u200d\U0001f308",
+    "a doctor": "\U0001f469\U0001f3fd\u200d\u2695\ufe0f",
+    "a keycap": "1\ufe0f\u20e3",
+    "a warning": "\u26a0\ufe0f",
+}
+
+
+@pytest.mark.parametrize("code", INVISIBLE, ids=lambda code: f"U+{code:04X}")
+def test_what_cannot_be_seen_is_shown_by_its_number(code: int) -> None:
+    for name in (name_hidden, name_all):
+        assert name(f"a{chr(code)}b") == f"a⟨U+{code:04X}⟩b"
+
+
+@pytest.mark.parametrize("emoji", EMOJI.values(), ids=EMOJI)
+def test_an_emoji_is_left_whole(emoji: str) -> None:
+    assert name_all(f"go {emoji} now") == f"go {emoji} now"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("\u2764\ufe0f\ufe0f", "\u2764\ufe0f⟨U+FE0F⟩"),
+        ("\U0001f600\u200da", "\U0001f600⟨U+200D⟩a"),
+        ("a\u200d\U0001f600", "a⟨U+200D⟩\U0001f600"),
+        ("a\ufe0f\u200d\U0001f600", "a⟨U+FE0F⟩⟨U+200D⟩\U0001f600"),
+        ("1\ufe0f", "1⟨U+FE0F⟩"),
+    ],
+)
+def test_what_joins_emoji_is_named_wherever_it_does_not(text: str, named: str) -> None:
+    assert name_all(text) == named
+
+
+def test_letters_of_other_scripts_are_left_alone() -> None:
+    text = "Größe наука 日本語 العربية हिन्दी"
+
+    assert name_all(text) == text

@@ -1,0 +1,262 @@
+"""Which sessions are known, what they are said to be doing, and how long they are kept."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pynchy import wire
+from pynchy.audit import AuditLog
+from pynchy.bridge.desk import Desk
+from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.roll import Roll
+from pynchy.errors import UnknownSession
+from pynchy.folder import UnsafeFile
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.pending.index import PendingIndex
+from pynchy.sessions.base import Launch, RunnerEnd
+from pynchy.testing import (
+    FakeClock,
+    FakeLauncher,
+    FakeRunner,
+    MemorySessions,
+    MemoryStore,
+    make_pending,
+)
+
+GROUP = GroupName("g1")
+
+
+@dataclass
+class House:
+    """A roll over fakes; what it keeps outlives a `restart`."""
+
+    folder: Path
+    tasks: asyncio.TaskGroup
+    clock: FakeClock
+    store: MemorySessions
+    launcher: FakeLauncher
+    roll: Roll
+    desk: Desk
+
+    async def restart(self) -> None:
+        self.desk, self.roll = make_roll(self.folder, self.clock, self.store, self.launcher)
+        await self.roll.load(self.tasks)
+
+    def state(self, session_id: str = "s1") -> str:
+        session = self.roll.get(GROUP, SessionId(session_id))
+        return session.state.value if session else ""
+
+    def launch(self, session_id: str = "s1") -> Launch:
+        path = self.folder
+        return Launch(GROUP, SessionId(session_id), session_id, 1, path, path, task="Mend it")
+
+
+def make_roll(
+    folder: Path, clock: FakeClock, store: MemorySessions, launcher: FakeLauncher
+) -> tuple[Desk, Roll]:
+    audit = AuditLog(folder / "audit", max_bytes=2**20, max_files=2)
+    audit.open()
+    desk = Desk(MemoryStore(), PendingIndex(), audit, clock.now)
+    mailboxes = Mailboxes(folder, lambda _: None)
+    mailboxes.of(GROUP).make()
+    return desk, Roll(store, desk, Liveness(mailboxes, Leases(30), {GROUP: launcher}), 3)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    clock, store, launcher = FakeClock(), MemorySessions(), FakeLauncher()
+    desk, roll = make_roll(tmp_path, clock, store, launcher)
+    async with asyncio.TaskGroup() as tasks:
+        await roll.load(tasks)
+        yield House(tmp_path, tasks, clock, store, launcher, roll, desk)
+        for runner in launcher.runners:
+            await runner.stop()
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_a_session_is_known_while_its_runner_is_being_started(house: House) -> None:
+    await house.roll.launching(house.launch())
+    await house.roll.look()
+
+    assert house.state() == "working"
+    assert [s.session_id for s in await house.store.load()] == ["s1"]
+
+
+async def test_a_session_ends_with_its_runner_and_that_outlives_the_host(house: House) -> None:
+    launch = house.launch()
+    await house.roll.launching(launch)
+    runner = await house.launcher.start(launch)
+    house.roll.launched(launch, runner)
+    await house.roll.look()
+    before = house.state()
+
+    house.clock.move(timedelta(minutes=5))
+    runner.finish("exit code 3")
+    await settle()
+    await house.roll.look()
+    await house.restart()
+
+    session = house.roll.find("s1")
+    assert before == "working"
+    assert (session.state, session.detail, session.failed) == (
+        SessionState.ENDED,
+        "exit code 3",
+        True,
+    )
+    assert session.since == house.clock.now()
+
+
+async def test_a_runner_is_watched_again_after_a_restart(house: House) -> None:
+    launch = house.launch()
+    await house.roll.launching(launch)
+    runner = await house.launcher.start(launch)
+    house.roll.launched(launch, runner)
+
+    await house.restart()
+    await house.roll.look()
+    working = house.state()
+    runner.finish()
+    await settle()
+    await house.roll.look()
+
+    assert (working, house.state()) == ("working", "ended")
+    assert house.roll.find("s1").detail == "finished"
+
+
+async def test_an_open_question_makes_its_session_wait_since_it_was_asked(house: House) -> None:
+    pending = make_pending(session_id=SessionId("s1"), agent="Ada")
+    house.clock.move(timedelta(hours=1))
+
+    await house.desk.record(pending)
+    await house.roll.look()
+
+    session = house.roll.find("s1")
+    assert (session.state, session.agent) == (SessionState.WAITING, "Ada")
+    assert (session.since, session.detail) == (pending.timestamp, pending.short_id)
+
+
+async def test_a_question_without_a_session_makes_none(house: House) -> None:
+    await house.desk.record(make_pending())
+    await house.roll.look()
+
+    assert house.roll.sessions() == []
+
+
+def test_a_beginning_is_enough_where_it_is_one_sessions_alone(tmp_path: Path) -> None:
+    _, roll = make_roll(tmp_path, FakeClock(), MemorySessions(), FakeLauncher())
+    for session_id in ("abcd-1", "abcd-2", "abcd", "efgh-1"):
+        asyncio.run(roll.heard(GROUP, word(session_id)))
+
+    assert roll.find("efgh").session_id == "efgh-1"
+    assert roll.find("abcd").session_id == "abcd"
+    for target, why in (("abcd-", "several"), ("efg", "no session"), ("zzzz", "no session")):
+        with pytest.raises(UnknownSession, match=why):
+            roll.find(target)
+
+
+async def test_every_session_can_be_named_though_two_groups_use_the_same_id(house: House) -> None:
+    other = GroupName("g2")
+    for group in (GROUP, other):
+        await house.roll.heard(group, word("s1"))
+    with pytest.raises(UnknownSession, match="GROUP/ID"):
+        house.roll.find("s1")
+
+    launch = house.launch()
+    runner = await house.roll.start(house.launcher, launch)
+
+    assert house.roll.find("g1/s1").group == GROUP
+    assert house.roll.find("g2/s1").group == other
+    assert house.roll.find("s1").group == GROUP  # its runner is ours
+    assert not isinstance(runner, RunnerEnd)
+
+
+async def test_no_group_can_hide_anothers_session_behind_an_id(house: House) -> None:
+    await house.roll.heard(GROUP, word("s1"))
+    await house.roll.heard(GroupName("g2"), word("g1/s1"))
+
+    assert house.roll.find("g1/s1").session_id == "s1"
+    assert house.roll.find("g2/g1/s1").session_id == "g1/s1"
+    assert house.roll.find("g2/g1").session_id == "g1/s1"
+
+
+async def test_a_session_whose_runner_was_never_started_has_failed(house: House) -> None:
+    await house.roll.launching(house.launch())
+
+    await house.restart()
+    await house.roll.look()
+
+    session = house.roll.find("s1")
+    assert (session.state, session.failed) == (SessionState.ENDED, True)
+    assert session.detail == "its process is gone"
+
+
+@pytest.mark.parametrize("error", [UnsafeFile("odd"), asyncio.CancelledError()])
+async def test_a_start_that_is_broken_off_leaves_no_session_that_works(
+    house: House, error: BaseException
+) -> None:
+    class Broken(FakeLauncher):
+        async def start(self, launch: Launch) -> FakeRunner:
+            del launch
+            raise error
+
+    with pytest.raises(type(error)):
+        await house.roll.start(Broken(), house.launch())
+    await house.roll.look()
+
+    session = house.roll.find("s1")
+    assert (session.state, session.failed) == (SessionState.ENDED, True)
+    assert session.detail == "its start was broken off"
+
+
+async def test_ended_sessions_are_kept_up_to_a_number_and_an_age(house: House) -> None:
+    for number in range(5):
+        await house.roll.heard(GROUP, word(f"s{number}"))
+        await house.roll.look()
+        house.clock.move(timedelta(hours=1))
+    kept = {s.session_id for s in house.roll.sessions()}
+
+    await house.roll.tidy(house.clock.now() - timedelta(minutes=90))
+
+    assert kept == {"s2", "s3", "s4"}
+    assert [s.session_id for s in await house.store.load()] == ["s4"]
+
+
+async def test_what_could_not_be_saved_is_saved_by_a_later_look(house: House) -> None:
+    full = FullDisk()
+    _, roll = make_roll(house.folder, house.clock, full, house.launcher)
+    with pytest.raises(OSError, match="full"):
+        await roll.heard(GROUP, word("s1"))
+
+    full.is_full = False
+    await roll.look()
+
+    assert [s.session_id for s in await full.load()] == ["s1"]
+
+
+class FullDisk(MemorySessions):
+    is_full = True
+
+    async def keep(self, session: Session) -> None:
+        if self.is_full:
+            raise OSError("the disk is full")
+        await super().keep(replace(session))
+
+
+def word(session_id: str) -> wire.SessionEvent:
+    return wire.SessionEvent(
+        v=1,
+        type="session:event",
+        request_id="e1",
+        session_id=session_id,
+        event=wire.SessionWord.FINISHED,
+    )

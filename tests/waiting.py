@@ -1,0 +1,26 @@
+"""The one way in which tests wait for what has no event of its own."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Generous: it is only spent when something is broken.
+DEADLINE_SECONDS = 60.0
+PAUSE_SECONDS = 0.02
+
+
+async def until(
+    look: Callable[[], Any], what: str = "the condition", seconds: float = DEADLINE_SECONDS
+) -> Any:
+    """Return the first true thing that `look` finds; fail when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
+        await asyncio.sleep(PAUSE_SECONDS)
