@@ -1,8 +1,8 @@
 """The event log: every transition, in order, on disk and as a live stream.
 
-A line is in the file before anybody is told of it, and its number is never used again, so a
-reader that was away asks for everything after the last number it saw and misses nothing that
-is still kept.
+A line is in the file before anybody is told of it, its number is never used again, and readers
+are told in the order of the numbers, so one that was away asks for everything after the last
+number it saw and misses nothing that is still kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import errno
 import logging
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,19 +85,21 @@ class AuditLog:
         self._subscribers: set[_Subscriber] = set()
         self._fd = -1
         self._size = 0
-        self._sequence = 0
+        self._written = 0
+        self._told = 0
+        self._ready: dict[int, Line] = {}
         self.problem: str | None = None
 
     @property
     def sequence(self) -> int:
-        """The number of the newest event."""
-        return self._sequence
+        """The number of the newest event that was told."""
+        return self._told
 
     def open(self) -> None:
         """Find where the log left off, and make it ready for more."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         newest = [path for path in reversed(self._files()) if path.stat().st_size]
-        self._sequence = _last_sequence(newest[0]) if newest else 0
+        self._written = self._told = _last_sequence(newest[0]) if newest else 0
         self._open_file()
 
     def dismiss(self) -> None:
@@ -111,11 +113,29 @@ class AuditLog:
             os.close(self._fd)
             self._fd = -1
 
-    def append(self, event: Event) -> Line:
+    @contextmanager
+    def telling(self, events: Iterable[Event]) -> Iterator[None]:
+        """Write the events down at once, and pass them on when the block is over, however it ends.
+
+        Until then whatever is written later waits too.
+        """
+        lines = [self._append(event) for event in events]
+        try:
+            yield
+        finally:
+            for line in lines:
+                self._publish(line)
+
+    def tell(self, event: Event) -> None:
+        """Write the event down and pass it on."""
+        with self.telling([event]):
+            pass
+
+    def _append(self, event: Event) -> Line:
         """Write the event down. A full disk is reported and costs the line, never the question."""
-        self._sequence += 1
-        data = wire.event_json(self._sequence, event)
-        line = Line(self._sequence, event.kind.value, data)
+        self._written += 1
+        data = wire.event_json(self._written, event)
+        line = Line(self._written, event.kind.value, data)
         try:
             self._write(data + b"\n")
             self.problem = None
@@ -125,8 +145,15 @@ class AuditLog:
             self.problem = f"the event log cannot be written: {exc.strerror}"
         return line
 
-    def publish(self, line: Line) -> None:
-        """Pass the line on to everybody who listens; who does not keep up is sent home."""
+    def _publish(self, line: Line) -> None:
+        """Pass the line on to everybody who listens, once all before it were passed on."""
+        self._ready[line.sequence] = line
+        while (following := self._ready.pop(self._told + 1, None)) is not None:
+            self._told += 1
+            self._pass_on(following)
+
+    def _pass_on(self, line: Line) -> None:
+        """Give the line to every reader; one that does not keep up is sent home."""
         for subscriber in list(self._subscribers):
             if subscriber.keeps_up:
                 subscriber.give(line)
@@ -137,10 +164,9 @@ class AuditLog:
     async def stream(self, after: int | None) -> AsyncIterator[Line]:
         """Yield what came after that number and then what happens; None for only what happens."""
         with self._subscribed() as subscriber:
-            seen = self._sequence if after is None else after
-            if after is not None and after < self._sequence:
-                async for line in self._read_after(after):
-                    seen = line.sequence
+            seen = self._told if after is None else after
+            if seen < self._told:
+                async for line in self._read_between(seen, self._told):
                     yield line
             while (fresh := await subscriber.next()) is not None:
                 if fresh.sequence > seen:
@@ -155,14 +181,15 @@ class AuditLog:
         finally:
             self._subscribers.discard(subscriber)
 
-    async def _read_after(self, after: int) -> AsyncIterator[Line]:
+    async def _read_between(self, after: int, last: int) -> AsyncIterator[Line]:
+        """Yield the lines after that number, up to the last that was told when this was called."""
         # All are opened before the first is read: a rotation in between would hide one.
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("rb")) for path in self._files()]
             for file in map(wrap, files):
                 while chunk := await file.readlines(_CHUNK):
                     for line in map(_parse, chunk):
-                        if line and line.sequence > after:
+                        if line and after < line.sequence <= last:
                             yield line
 
     def _files(self) -> list[Path]:

@@ -38,27 +38,28 @@ async def read(log: AuditLog, after: int, count: int) -> list[int]:
 def test_the_log_goes_on_counting_after_a_restart(tmp_path: Path) -> None:
     first = open_log(tmp_path)
     for number in range(3):
-        first.append(event(number))
+        first.tell(event(number))
     first.close()
 
     second = open_log(tmp_path)
-    line = second.append(event(3))
+    second.tell(event(3))
     second.close()
 
-    assert line.sequence == 4
+    assert second.sequence == 4
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     assert [json.loads(text)["seq"] for text in lines] == [1, 2, 3, 4]
 
 
 def test_a_half_written_line_costs_itself_alone(tmp_path: Path) -> None:
     first = open_log(tmp_path)
-    first.append(event(0))
+    first.tell(event(0))
     first.close()
     with (tmp_path / "events.jsonl").open("ab") as file:
         file.write(b'{"seq": 2, "ty')
 
     second = open_log(tmp_path)
-    assert second.append(event(1)).sequence == 2
+    second.tell(event(1))
+    assert second.sequence == 2
     second.close()
 
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 3
@@ -67,12 +68,12 @@ def test_a_half_written_line_costs_itself_alone(tmp_path: Path) -> None:
 async def test_a_reader_gets_what_it_missed_and_then_what_happens(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(5):
-        log.publish(log.append(event(number)))
+        log.tell(event(number))
     reading = asyncio.create_task(read(log, after=2, count=5))
     await asyncio.sleep(0)
 
     for number in range(5, 7):
-        log.publish(log.append(event(number)))
+        log.tell(event(number))
 
     assert await reading == [3, 4, 5, 6, 7]
     log.close()
@@ -81,7 +82,7 @@ async def test_a_reader_gets_what_it_missed_and_then_what_happens(tmp_path: Path
 async def test_rotation_keeps_the_newest_and_readers_cross_it(tmp_path: Path) -> None:
     log = open_log(tmp_path, max_bytes=400, max_files=3)
     for number in range(12):
-        log.append(event(number))
+        log.tell(event(number))
 
     files = sorted(path.name for path in tmp_path.iterdir())
     oldest = json.loads((tmp_path / "events.jsonl.2").read_text().splitlines()[0])["seq"]
@@ -99,7 +100,7 @@ async def test_a_reader_that_does_not_keep_up_is_sent_home(tmp_path: Path) -> No
     await asyncio.sleep(0)
 
     for number in range(1_500):
-        log.publish(log.append(event(number)))
+        log.tell(event(number))
     got = [await first] + [line async for line in stream]
 
     assert [line.sequence for line in got] == list(range(1, len(got) + 1))
@@ -117,10 +118,10 @@ def test_a_disk_that_cannot_be_written_is_reported_and_survived(
             raise OSError(28, "No space left on device")
 
         patched.setattr("os.write", full)
-        log.append(event(0))
+        log.tell(event(0))
         problem = log.problem
 
-    log.append(event(1))
+    log.tell(event(1))
     assert problem == "the event log cannot be written: No space left on device"
     assert log.problem is None
     log.close()
@@ -134,3 +135,32 @@ def test_the_asked_event_tells_id_question_suggestions_group_agent_and_elapsed()
     assert body["question"] == "Deploy?"
     assert body["suggestions"] == ["Yes", "No"]
     assert (body["group"], body["agent"], body["elapsed_seconds"]) == ("g1", "claude", 0.0)
+
+
+async def test_a_reader_who_resumes_misses_nothing_that_was_written_before_what_it_saw(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path)
+    reading = asyncio.create_task(read(log, after=0, count=2))
+    await asyncio.sleep(0)
+
+    with log.telling([event(1)]):
+        log.tell(event(2))
+        told_too_soon = log.sequence
+        newcomer = asyncio.create_task(read(log, after=told_too_soon, count=2))
+        await asyncio.sleep(0)
+
+    assert told_too_soon == 0
+    assert await reading == [1, 2]
+    assert await newcomer == [1, 2]
+    log.close()
+
+
+async def test_a_step_that_fails_holds_up_nobody_who_reads(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    with pytest.raises(OSError, match="full"), log.telling([event(1)]):
+        raise OSError("full")
+    log.tell(event(2))
+
+    assert await read(log, after=0, count=2) == [1, 2]
+    log.close()

@@ -138,7 +138,7 @@ def test_an_event_log_beside_compressed_ones_opens(tmp_path: Path) -> None:
     log.open()
 
     for _ in range(10):
-        log.append(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+        log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
     log.close()
 
     assert log.problem is None
@@ -153,11 +153,11 @@ def test_an_event_log_that_could_not_be_rotated_goes_on_when_it_can(
     with monkeypatch.context() as broken:
         broken.setattr(Path, "rename", failing(errno.EIO))
         for _ in range(5):
-            log.append(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+            log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
         told = log.problem
 
     for _ in range(5):
-        log.append(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+        log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
     log.close()
 
     assert told == "the event log cannot be written: Input/output error"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from weakref import WeakValueDictionary
@@ -131,12 +132,10 @@ class Desk:
             pending = advance(pending, step)
         if pending == before:
             return pending
-        lines = [self._audit.append(event) for s in steps if (event := self._event(pending, s))]
-        if not (is_finished(pending) and all(isinstance(step, _FOUND_AGAIN) for step in steps)):
-            await self._store.update(pending)
-        self._put(pending)
-        for line in lines:
-            self._audit.publish(line)
+        with self._telling(pending, *steps):
+            if not (is_finished(pending) and all(isinstance(step, _FOUND_AGAIN) for step in steps)):
+                await self._store.update(pending)
+            self._put(pending)
         self.wake(pending.key)
         return pending
 
@@ -144,19 +143,16 @@ class Desk:
         """Move a finished question into history."""
         async with self._lock(key):
             pending = advance(self.get(key), Closed())
-            event = self._event(pending, Closed())
-            line = self._audit.append(event) if event is not None else None
-            await self._store.close(pending)
-            self.index.remove(key)
-            self.on_changed(pending)
-            if line is not None:
-                self._audit.publish(line)
+            with self._telling(pending, Closed()):
+                await self._store.close(pending)
+                self.index.remove(key)
+                self.on_changed(pending)
         self.wake(key)
         self._versions.pop(key, None)
 
     def tell(self, event: Event) -> None:
         """Write an event down and pass it on."""
-        self._audit.publish(self._audit.append(event))
+        self._audit.tell(event)
 
     def tell_of(self, kind: EventKind, pending: PendingQuestion, detail: str) -> None:
         """Tell of something about a question that is no step of its life."""
@@ -200,6 +196,10 @@ class Desk:
 
     def _lock(self, key: Key) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
+
+    def _telling(self, pending: PendingQuestion, *steps: Step) -> AbstractContextManager[None]:
+        events = (self._event(pending, step) for step in steps)
+        return self._audit.telling(event for event in events if event is not None)
 
     def _event(self, pending: PendingQuestion, step: Step) -> Event | None:
         kind = event_kind(step)

@@ -104,7 +104,7 @@ async def test_a_reader_who_stands_still_was_kept_half_a_gigabyte_of_events(
     asked = (AskedQuestion("x" * 100_000),)
 
     for _ in range(200):
-        audit.publish(audit.append(Event(EventKind.ASKED, NOW, GroupName("team"), asked=asked)))
+        audit.tell(Event(EventKind.ASKED, NOW, GroupName("team"), asked=asked))
     kept = [await first, *[line async for line in stream]]
     audit.close()
 
