@@ -24,6 +24,7 @@ from pynchy.testing_slack.sockets import REASONS, Delivery, Sockets
 from pynchy.testing_slack.workspace import TEAM, Message, Workspace
 
 _START_SECONDS = 10.0
+_TURNS = 5
 T = TypeVar("T")
 
 
@@ -42,6 +43,7 @@ class SlackStandIn:
         self._people: dict[str, Person] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket
 
     @property
     def url(self) -> str:
@@ -168,16 +170,21 @@ class SlackStandIn:
         application.router.add_get("/link/", self.sockets.connect)
         self._runner = web.AppRunner(application, shutdown_timeout=0.0, access_log=None)
         await self._runner.setup()
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
-        self.port = listener.getsockname()[1]
-        await web.SockSite(self._runner, listener).start()
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.bind(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        await web.SockSite(self._runner, self._listener).start()
 
     async def _unlisten(self) -> None:
         runner, self._runner = self._runner, None
         if runner is None:
             return
+        # asyncio forgets a connection that it has accepted when its listener closes before the
+        # connection is set up, which takes a few turns.
+        self._loop.remove_reader(self._listener)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         for site in list(runner.sites):
             await site.stop()
         await self.sockets.close()
