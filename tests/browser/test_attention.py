@@ -7,6 +7,7 @@ from playwright.async_api import expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow, StartHost
 from tests.browser.support import DEAF_MS, ask, open_questions, top_of
+from tests.waiting import until
 
 ON_APPEARANCE = """() => new Promise(resolve => {
     new MutationObserver((_, observer) => {
@@ -240,8 +241,14 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     assert await other.locator("[aria-pressed=true]").count() == 0
     assert second in open_questions(host)
     await window.page.keyboard.press("Escape")
-    await window.page.keyboard.press("n")
-    assert await window.focused() == second
+
+    async def move_on() -> bool:
+        # A card is deaf again when it settles once more, since the agent is gone.
+        await window.page.clock.run_for(DEAF_MS)
+        await window.page.keyboard.press("n")
+        return await window.focused() == second
+
+    await until(move_on, "the focus on the other card")
 
 
 async def test_a_snooze_that_ends_while_no_page_is_open_comes_back_on_top(
