@@ -165,6 +165,17 @@ def check_refusal(stage: Stage, *, hit: str, killed: bool) -> None:
         require("rejected" in kinds, "what is malformed is told", kinds)
 
 
+def check_started(stage: Stage, status: int, told: Json, sessions: list[Json]) -> None:
+    """What a person was told was started has run once; nothing runs that nobody can see."""
+    known = {session["session_id"] for session in sessions}
+    ran = [run["session_id"] for run in stage.runs("started")]
+    require(set(ran) <= known, "a session that runs is known", ran, known)
+    require(len(ran) == len(set(ran)), "a session is started once", ran)
+    require(status in {0, 201} or status >= 400, "a person is told how it went", status, told)
+    if status == 201:
+        require(told["session_id"] in ran, "what was started has run", told, ran)
+
+
 def check_rest(stage: Stage, health: Json, pending: list[Json]) -> None:
     """Nothing is left over, and the host is well."""
     require(pending == [], "nothing is pending at the end", pending)

@@ -7,10 +7,13 @@ to the host in between, `goal` is where a host that was not killed must arrive b
 import asyncio
 import contextlib
 import json
+import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
+from tests import waiting
 from tests.acceptance.support import MailboxAgent
 from tests.prove.crash.stage import (
     GROUP,
@@ -55,18 +58,19 @@ class Scenario:
     def settings(cls, base: str) -> Json:
         group: Json = {"channels": list(cls.channels)}
         if cls.launcher:
-            command = [sys.executable, str(RUNNER), cls.launcher, f"{base}/runs.jsonl"]
-            group["launcher"] = {
-                "command": [*command, "{initial}", "{session_id}"],
-                "attempts": cls.attempts,
-                "backoff": "10ms",
-            }
+            program = cls.program([sys.executable, str(RUNNER), cls.launcher, f"{base}/runs.jsonl"])
+            group["launcher"] = {**program, "attempts": cls.attempts, "backoff": "10ms"}
         return {
             "http": {"port": 0},
             "answer_ttl": cls.answer_ttl,
             "receipt_grace": "1s",
             "groups": {GROUP: group},
         }
+
+    @classmethod
+    def program(cls, command: list[str]) -> Json:
+        """Return the launcher's settings for the command."""
+        return {"command": [*command, "{initial}", "{session_id}"]}
 
     @classmethod
     def ends_by_itself(cls) -> bool:
@@ -322,6 +326,14 @@ class LateAgain(Late):
     launcher = "fail-first"
 
 
+class LateProcess(Late):
+    """The same with the launcher of agent programs."""
+
+    @classmethod
+    def program(cls, command: list[str]) -> Json:
+        return as_runner(command)
+
+
 class LateRetry(Late):
     """The only attempt fails; a person starts it again."""
 
@@ -358,6 +370,48 @@ class LateNever(LateRetry):
     launcher = None
     delivered = "dismissed"
     verb = "dismiss"
+
+
+class Run(Scenario):
+    """A person starts a session."""
+
+    launcher = "exit-0"
+    outcome = "started"
+    status = -1
+    told: Json
+
+    @classmethod
+    def program(cls, command: list[str]) -> Json:
+        return as_runner(command)
+
+    async def act(self) -> None:
+        wanted = {"group": GROUP, "prompt": "Deploy"}
+        self.status, self.told = await self.stage.http("POST", "/api/sessions", wanted)
+
+    def goal(self) -> bool:
+        return self.status >= 0
+
+    def rests(self) -> bool:
+        return True
+
+    async def finish(self) -> None:
+        await waiting.until(self.have_ended, "the runners to end")
+
+    async def have_ended(self) -> bool:
+        return all(session["state"] == "ended" for session in await self.sessions())
+
+    async def sessions(self) -> list[Json]:
+        _, listed = await self.stage.http("GET", "/api/sessions")
+        found: list[Json] = listed
+        return found
+
+
+def as_runner(command: list[str]) -> Json:
+    """Return the settings of a launcher for agent programs whose runner is the command."""
+    runner = Path(command[-1]).with_name("runner")
+    runner.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$2" "$6"\n')
+    runner.chmod(0o700)
+    return {"kind": "process", "agent": "claude", "runner": str(runner)}
 
 
 class FirstStart(Scenario):
@@ -448,11 +502,13 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "late": Late,
     "late-exit": LateExit,
     "late-again": LateAgain,
+    "late-process": LateProcess,
     "late-retry": LateRetry,
     "late-never": LateNever,
     "expire": Expire,
     "default": Default,
     "withdraw": Withdraw,
+    "run": Run,
     "first-start": FirstStart,
     "restart-open": RestartOpen,
     "restart-answered": RestartAnswered,

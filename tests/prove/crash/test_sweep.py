@@ -5,6 +5,7 @@ host there, one kills the next host as well, one lets the call fail with EIO and
 killed host is started again and somebody else answers; one that lives has to finish by itself.
 
 One run again: PROVE=1 CRASH_POINT=late/worker/fsync/3/EIO python -m pytest tests/prove/crash
+Every point of some scenarios: PROVE=all CRASH_SCENARIOS=late,run python -m pytest tests/prove/crash
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from pathlib import Path
 import pytest
 from tests.prove.conftest import SEED, Proof
 from tests.prove.crash import checks
-from tests.prove.crash.scenarios import SCENARIOS, Scenario
+from tests.prove.crash.scenarios import SCENARIOS, Run, Scenario
 from tests.prove.crash.stage import (
     FAULTS,
     PATIENCE_SECONDS,
@@ -38,6 +39,7 @@ from tests.prove.crash.stage import (
 AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
 MOST_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
 ONLY = os.environ.get("CRASH_POINT", "")
+NAMES = os.environ.get("CRASH_SCENARIOS", ",".join(SCENARIOS)).split(",")
 # Calls that another scenario, or the weather, may have made fewer of.
 MOST_UNREACHED = 0.2
 
@@ -159,7 +161,10 @@ async def _answer_as_somebody_else(scenario: Scenario) -> None:
 async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
     stage = scenario.stage
     killed = point is None or point.kills
-    if scenario.outcome == "refused":
+    if isinstance(scenario, Run):
+        sessions = await scenario.sessions()
+        checks.check_started(stage, scenario.status, scenario.told, sessions)
+    elif scenario.outcome == "refused":
         checks.check_refusal(stage, hit=hit, killed=killed)
     else:
         await stage.click("eve", "Yes")
@@ -253,7 +258,7 @@ class Sweep:
 
 async def sweep_all(proof: Proof, tmp_path: Path, zygote: Zygote) -> None:
     sweep = Sweep(tmp_path, zygote)
-    everything = [point for name in SCENARIOS for point in await sweep.count(name)]
+    everything = [point for name in NAMES for point in await sweep.count(name)]
     most = proof.choose(smoke=0, prove=MOST_AT_PROVE, everything=len(everything))
     points = proof.pick(
         "crash sweep", everything, most, lambda p: (p.scenario, p.thread, p.call, p.fault)
@@ -274,7 +279,7 @@ def _report(proof: Proof, everything: list[Point], told: list[Told], seconds: in
     figures = {"hit": sum(bool(t.hit) for t in told), "broken": sum(bool(t.broken) for t in told)}
     twice = sum(bool(t.hit_again) for t in told)
     proof.report("crash sweep", **figures, killed_twice=twice, seconds=seconds)
-    for name in SCENARIOS:
+    for name in NAMES:
         mine = [t for t in told if t.point and t.point.scenario == name]
         proof.report(
             f"crash sweep: {name}",
