@@ -161,12 +161,17 @@ class Mailbox:
         self.tasks.remove(f"{request_id}.received")
 
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
-        """Forget responses and refused requests from before those moments."""
+        """Forget responses, what runners began with, and refused requests from before then."""
         for name in self._responses.names():
             request_id = RequestId(name.removesuffix(".json"))
             old = self._responses.stat(name).st_mtime < responses.timestamp()
             if old and request_id not in keep:
                 self.forget(request_id)
+        # Also what was written for a session which a crash kept from ever being known.
+        for name in [name for name in self._input.names() if name != SETTINGS_NAME]:
+            old = self._input.stat(name).st_mtime < responses.timestamp()
+            if old and RequestId(name) not in keep:
+                self._input.remove(name)
         # Not at the start, as elsewhere: an agent may be writing under such a name.
         self.tasks.clear_temporary(before=responses)
         stamp = _stamp(rejected)

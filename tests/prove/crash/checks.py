@@ -191,5 +191,5 @@ def check_rest(stage: Stage, health: Json, pending: list[Json]) -> None:
 
 
 def _is_forgotten_later(path: Path) -> bool:
-    """True for what goes when the question is past its retention."""
-    return path.match(f"ipc/*/input/{REQUEST_ID}/.tmp-*") or path.match("ipc/*/tasks/.tmp-*")
+    """True for what goes when its question or session is past its retention."""
+    return path.match("ipc/*/input/*/.tmp-*") or path.match("ipc/*/tasks/.tmp-*")

@@ -22,7 +22,17 @@ from pynchy.config import LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
 from pynchy.folder import Folder
 from pynchy.ipc.mailbox import Mailbox
-from pynchy.model import Answer, CardRef, CardState, Ending, GroupName, Late, OutcomeKind, State
+from pynchy.model import (
+    Answer,
+    CardRef,
+    CardState,
+    Ending,
+    GroupName,
+    Late,
+    OutcomeKind,
+    RequestId,
+    State,
+)
 from pynchy.pending.files import FileStore
 from pynchy.sessions.command import CommandLauncher
 from pynchy.testing import NOON, FakeChannel, make_pending
@@ -176,6 +186,21 @@ def test_what_a_killed_host_left_in_tasks_goes_in_time(tmp_path: Path) -> None:
     mailbox.tidy(set(), responses=NOON, rejected=NOON)
 
     assert os.listdir(mailbox.tasks.path) == [".tmp-fresh"]
+
+
+def test_what_a_killed_host_wrote_for_a_session_that_never_was_goes_in_time(
+    tmp_path: Path,
+) -> None:
+    mailbox = Mailbox(tmp_path, GroupName("g1"))
+    mailbox.prepare(b"{}")
+    for name, at in (("old", NOON - HOUR), ("asked", NOON - HOUR), ("fresh", NOON + HOUR)):
+        folder = mailbox.write_initial(name, b"{}").parent
+        (folder / ".tmp-dead").touch()
+        os.utime(folder, (at.timestamp(), at.timestamp()))
+
+    mailbox.tidy({RequestId("asked")}, responses=NOON, rejected=NOON)
+
+    assert sorted(os.listdir(mailbox.path / "input")) == ["asked", "fresh", "host.json"]
 
 
 async def test_what_a_killed_host_left_among_its_runners_is_gone_after_a_restart(
