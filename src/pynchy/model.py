@@ -223,6 +223,11 @@ class PendingQuestion:
     delivered_at: datetime | None = None
 
     @property
+    def answered(self) -> frozenset[int]:
+        """The numbers, from 1, of the questions that somebody has answered already."""
+        return frozenset(draft.question + 1 for draft in self.drafts)
+
+    @property
     def key(self) -> tuple[GroupName, RequestId]:
         """What tells this question from all others; ids are only unique within a group."""
         return (self.group, self.request_id)
@@ -299,13 +304,17 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class ShownCard:
-    """A card that a channel shows of a question that is still open."""
+    """A card that a channel shows of a question that is still open.
+
+    `answered` are the numbers, from 1, of its questions that somebody has answered already.
+    """
 
     jid: str
     message_id: str
     request_id: RequestId
     questions: tuple[Question, ...]
     card: Card
+    answered: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

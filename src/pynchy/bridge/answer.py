@@ -92,7 +92,14 @@ class Answering:
         """See ReplyDesk."""
         public_url = self._settings.http.public_url
         return [
-            ShownCard(c.chat, c.message_id, p.request_id, p.questions, card_of(p, public_url))
+            ShownCard(
+                c.chat,
+                c.message_id,
+                p.request_id,
+                p.questions,
+                card_of(p, public_url),
+                p.answered,
+            )
             for p in self._desk.index
             for c in p.cards
             if p.ending is None and c.channel == channel
