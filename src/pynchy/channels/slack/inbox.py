@@ -22,6 +22,7 @@ from pynchy.channels.slack.recall import Recall
 from pynchy.channels.slack.replies import Sender, from_click, from_words, without_short_id
 from pynchy.channels.slack.text import clip
 from pynchy.channels.slack.web import Refused, Web
+from pynchy.channels.wording import noted, refusal
 from pynchy.errors import (
     AlreadyOver,
     ChannelUnavailable,
@@ -80,7 +81,7 @@ class Inbox:
                 await self._check_team(click.person)
                 pending = await self._take_click(click)
             except ReplyRejected as exc:
-                await self.tell(click.person, click.channel, click.thread, _refusal(exc))
+                await self.tell(click.person, click.channel, click.thread, refusal(exc))
             except Exception:
                 log.exception("a click could not be taken")
                 await self.tell(click.person, click.channel, click.thread, _FAILED)
@@ -172,7 +173,7 @@ class Inbox:
         else:
             await self._mark(said, _TAKEN)
             if pending.ending is None:
-                await self.tell(said.person, said.channel, said.thread, _still_open(pending))
+                await self.tell(said.person, said.channel, said.thread, noted(pending))
 
     def _addressed(self, said: Said, cards: list[Shown]) -> tuple[Shown, str]:
         """Return which card the reply is for, open or over, and what it says.
@@ -199,11 +200,11 @@ class Inbox:
             shown.told.add(said.person.user_id)
         else:
             await self._mark(said, _REFUSED)
-        await self.tell(said.person, said.channel, said.thread, _refusal(exc))
+        await self.tell(said.person, said.channel, said.thread, refusal(exc))
 
     async def _thank(self, click: Click, pending: PendingQuestion) -> None:
         if pending.ending is None:
-            await self.tell(click.person, click.channel, click.thread, _still_open(pending))
+            await self.tell(click.person, click.channel, click.thread, noted(pending))
 
     async def _mark(self, said: Said, name: str) -> None:
         """Leave a sign on the reply, which also tells a restarted host that it was taken."""
@@ -246,15 +247,3 @@ def _reply(sender: Sender, shown: Shown, said: Said, text: str) -> Reply:
         return sender.reply(shown, values=(text,))
     part = shown.part(said.thread)
     return from_words(sender, shown, text, part.question if part else None)
-
-
-def _refusal(exc: ReplyRejected) -> str:
-    if isinstance(exc, AlreadyOver):
-        return f"This question is over already: {exc.ending.describe()}"
-    return f"Not taken: {exc}"
-
-
-def _still_open(pending: PendingQuestion) -> str:
-    answered = {draft.question for draft in pending.drafts}
-    left = [str(n + 1) for n in range(len(pending.questions)) if n not in answered]
-    return f"Noted. Still to be answered: question {', '.join(left)}."

@@ -14,12 +14,12 @@ from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.options import Detail
 from pynchy.channels.slack.pages import Page, Piece, Role, fits, pack
 from pynchy.channels.slack.text import chunks, one_line
+from pynchy.channels.wording import REPEATED
 from pynchy.model import Card, Question, RequestId, Urgency
 
 _MOST_PAGES = 3
 _MOST_DETAILS = 20
 _BRIEF = 200
-_REPEAT = "This card may be a repeat. It is the same question: one answer closes every copy."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Rendering:
 def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> Rendering:
     """Return the messages that ask the questions, each within Slack's limits."""
     text = fallback(questions, card)
-    repeat = [blocks.own_words(_REPEAT)] if card.repeated else []
+    repeat = [blocks.own_words(REPEATED)] if card.repeated else []
     messages = [
         Message(text, [*repeat, *_continued(number, card), *page.blocks()], page.question)
         for number, page in enumerate(layout(request_id, questions, card))

@@ -9,7 +9,8 @@ from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.pages import Role
 from pynchy.channels.slack.render import Message, frame, layout
 from pynchy.channels.slack.text import clip, one_line
-from pynchy.model import Answer, Card, Ending, OutcomeKind, Question, RequestId
+from pynchy.channels.wording import describe
+from pynchy.model import Answer, Card, Ending, Question, RequestId
 
 # How much of the answers is shown, the more the better.
 _ANSWERS = (2_000, 600, 120)
@@ -20,7 +21,7 @@ def render_settled(
     request_id: RequestId, questions: tuple[Question, ...], card: Card, ending: Ending, here: str
 ) -> tuple[Message, ...]:
     """Return what each message of the card becomes; `here` is the name of this channel."""
-    headline = describe(ending, here)
+    headline = describe(ending, here, one_line)
     text = blocks.fallback(f"{headline} ({card.short_id})")
     pages = layout(request_id, questions, card)
     first = Message(text, _first(questions, card, ending, headline, pages[0].blocks(Role.ASKED)))
@@ -30,30 +31,8 @@ def render_settled(
 
 def settled_remainder(card: Card, ending: Ending, here: str) -> Message:
     """Return what a message of the card becomes that nothing is known of but that it is ours."""
-    headline = describe(ending, here)
+    headline = describe(ending, here, one_line)
     return Message(blocks.fallback(f"{headline} ({card.short_id})"), _later(headline, []))
-
-
-def describe(ending: Ending, here: str) -> str:
-    """Return in one line how the question ended; with a single answer, what it was."""
-    by = f" by {one_line(ending.by, _BRIEF)}" if ending.by else ""
-    said = f": {one_line(_said(ending.answers[0]), _BRIEF)}" if len(ending.answers) == 1 else ""
-    why = f": {one_line(ending.reason, _BRIEF)}" if ending.reason else ""
-    match ending.outcome:
-        case OutcomeKind.ANSWERED if ending.channel != here:
-            return f"Answered elsewhere{said}{by} ({ending.channel})"
-        case OutcomeKind.ANSWERED:
-            return f"Answered{said}{by}"
-        case OutcomeKind.DECLINED:
-            return f"Declined{by}{why}"
-        case OutcomeKind.DEFAULTED:
-            return f"Nobody answered; the agent took its own default{said}"
-        case OutcomeKind.EXPIRED:
-            return f"Expired: nobody answered in time{why}"
-        case OutcomeKind.WITHDRAWN:
-            return f"Withdrawn{by}: no answer is needed any more"
-        case OutcomeKind.UNDELIVERABLE:
-            return f"Undeliverable{why}"
 
 
 def _first(
