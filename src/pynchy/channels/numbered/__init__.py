@@ -44,8 +44,13 @@ from pynchy.channels.numbered.readings import (
     TooLate,
     aim,
 )
-from pynchy.channels.numbered.rendering import SMALLEST_LIMIT, render_card, render_settled
-from pynchy.channels.wording import noted, refusal
+from pynchy.channels.numbered.rendering import (
+    SMALLEST_LIMIT,
+    noted,
+    refusal,
+    render_card,
+    render_settled,
+)
 
 __all__ = [
     "SMALLEST_LIMIT",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from pynchy.channels.measuring import length
 from pynchy.channels.slack import blocks, ids, limits
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.pages import Piece, Role, fits
-from pynchy.channels.slack.text import chunks, clean, length, one_line
+from pynchy.channels.slack.text import chunks, clean, one_line
 from pynchy.model import Option, Question, RequestId
 
 _CLIPPED_DESCRIPTION = 140

@@ -9,19 +9,14 @@ import html
 import re
 from collections.abc import Iterator
 
+from pynchy.channels.measuring import head, length
+
 # Control characters that Slack may refuse, and marks that turn the direction of writing around.
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 _NOTHING = "—"
 # What a person typed has no bare angle brackets: these are Slack's own.
 _TOKEN = re.compile(r"<([^<>]+)>")
 _MENTIONS = {"@": "@", "#": "#", "!": "@"}
-
-
-def length(text: str) -> int:
-    """Return how long Slack may take the text to be."""
-    if text.isascii():
-        return len(text)
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def clean(text: str) -> str:
@@ -58,7 +53,7 @@ def clip(text: str, most: int) -> str:
     text = clean(text)
     if length(text) <= most:
         return text
-    return _head(text, most - 1).rstrip() + "…"
+    return head(text, most - 1).rstrip() + "…"
 
 
 def one_line(text: str, most: int) -> str:
@@ -72,9 +67,9 @@ def chunks(text: str, most: int) -> Iterator[str]:
     text = _harmless(text).strip("\n").rstrip() or _NOTHING
     start = 0
     while length(text[start : start + most + 1]) > most:
-        head = _head(text[start : start + most], most)
-        cut = max(head.rfind("\n", len(head) // 2), head.rfind(" ", len(head) // 2)) + 1
-        piece = head[: cut or len(head)]
+        whole = head(text[start : start + most], most)
+        cut = max(whole.rfind("\n", len(whole) // 2), whole.rfind(" ", len(whole) // 2)) + 1
+        piece = whole[: cut or len(whole)]
         start += len(piece)
         if piece.strip():
             yield piece.rstrip()
@@ -84,10 +79,3 @@ def chunks(text: str, most: int) -> Iterator[str]:
 
 def _harmless(text: str) -> str:
     return _HARMFUL.sub("", text.replace("\r\n", "\n"))
-
-
-def _head(text: str, most: int) -> str:
-    head = text[:most]
-    while length(head) > most:
-        head = head[: -max(1, (length(head) - most) // 2)]
-    return head

@@ -1,0 +1,221 @@
+"""What a text says to one question: options of it, own words, or nothing that is clear.
+
+An exact label beats a number. A number is never taken for own words where there are options, and
+nothing is chosen that the text does not name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+from pynchy.channels.numbered import words
+from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
+from pynchy.channels.numbered.folding import fold, fold_said
+from pynchy.model import Question
+
+_QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
+_REMARK = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\Z")
+_COPIED = re.compile(r"([0-9]{1,3})\s*[.):]\s*(\D.*)\Z")
+_AND = "|".join(map(re.escape, map(fold, words.AND)))
+_BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
+_NUMBER = re.compile(r"[0-9]{1,4}")
+# Longer lists of labels are nobody's, and would take long to read.
+_LONGEST_LIST = 4_000
+_SHORTEST_START = 2
+_LONGEST_START = 500
+_LONGEST_LABEL = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Options of the question, by their labels; `certain` if given as exact labels or digits."""
+
+    labels: tuple[str, ...]
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The person's own words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """Nothing that can be taken; `why` is for the person, `numeric` if numbers were given."""
+
+    why: str
+    numeric: bool = False
+
+
+Choice: TypeAlias = Picked | Written | Unclear
+
+
+def choose(question: Question, text: str) -> Choice:
+    """Return what the text says to the question."""
+    text = text.strip()
+    if not question.options:
+        return Written(text)
+    choices = Choices.of(question)
+    if label := choices.exact(text):
+        return Picked((label,))
+    if numbers := count(text):
+        return _by_number(question, numbers)
+    for find in (_copied, _listed, _nearly, _quoted, _begun):
+        if found := find(choices, text):
+            return _checked(question, found)
+    return Written(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The labels of a question as they are compared; None where several are the same then."""
+
+    labels: tuple[str, ...]
+    folded: dict[str, str | None]
+    nearly: dict[str, str | None]
+
+    @classmethod
+    def of(cls, question: Question) -> Self:
+        """Return the labels of the question."""
+        labels = question.labels
+        return cls(
+            labels,
+            _unique((fold_said(label), label) for label in labels),
+            _unique((core, label) for label in labels for core in _cores(label)),
+        )
+
+    def exact(self, text: str) -> str | None:
+        """Return the label that the text is, whatever its case and width."""
+        text = text.strip()
+        if len(text) > _LONGEST_LABEL:
+            return None
+        return text if text in self.labels else self.folded.get(fold_said(text))
+
+    def by_length(self) -> dict[str, str]:
+        """Return what stands for a label within a list, the longest first."""
+        numbered = {str(number): label for number, label in enumerate(self.labels, 1)}
+        known = numbered | {key: label for key, label in self.folded.items() if key and label}
+        return dict(sorted(known.items(), key=lambda item: -len(item[0])))
+
+
+def _by_number(question: Question, numbers: Numbers) -> Choice:
+    most = len(question.options)
+    wrong = [number for number in numbers.numbers if not 1 <= number <= most]
+    if wrong:
+        return Unclear(f"there is no option {_shown(wrong[0])}", numeric=True)
+    if len(numbers.numbers) > 1 and not question.multi_select:
+        return Unclear("only one can be chosen", numeric=True)
+    if numbers.unsure:
+        return Unclear("that is not clear", numeric=True)
+    labels = tuple(question.labels[number - 1] for number in numbers.numbers)
+    return Picked(labels, certain=not numbers.spelled)
+
+
+def _checked(question: Question, found: Choice) -> Choice:
+    if isinstance(found, Picked) and len(found.labels) > 1 and not question.multi_select:
+        return Unclear("only one can be chosen")
+    return found
+
+
+def _copied(choices: Choices, text: str) -> Choice | None:
+    """Read “2. Blue”, a line copied from the card: number and label must agree."""
+    copied = _COPIED.match(fold_said(text))
+    if copied is None or (label := choices.exact(copied[2])) is None:
+        return None
+    if choices.labels.index(label) + 1 == int(copied[1]):
+        return Picked((label,))
+    return Unclear(f"“{label}” is not number {int(copied[1])}", numeric=True)
+
+
+def _listed(choices: Choices, text: str) -> Choice | None:
+    """Read several labels and numbers in a row."""
+    folded = fold_said(text)
+    if len(folded) > _LONGEST_LIST:
+        return None
+    found: dict[str, None] = {}
+    known = choices.by_length()
+    place = 0
+    while place < len(folded):
+        item = _item(known, folded, place)
+        if item is None:
+            return _missing(folded, place) if found else None
+        found[known[item]] = None
+        between = _BETWEEN.match(folded, place + len(item))
+        place = between.end() if between else len(folded)
+    return Picked(tuple(found))
+
+
+def _item(known: Iterable[str], folded: str, place: int) -> str | None:
+    """Return the longest of what is known that stands at this place, up to a separator."""
+    return next(
+        (k for k in known if folded.startswith(k, place) and _ends(folded, place + len(k))), None
+    )
+
+
+def _ends(folded: str, place: int) -> bool:
+    return place == len(folded) or _BETWEEN.match(folded, place) is not None
+
+
+def _missing(folded: str, place: int) -> Choice | None:
+    number = _NUMBER.match(folded, place)
+    if number is None or number.end() != len(folded):
+        return None
+    return Unclear(f"there is no option {number[0]}", numeric=True)
+
+
+def _nearly(choices: Choices, text: str) -> Choice | None:
+    """Read a label without its emoji or its “(recommended)”."""
+    core = _core(fold_said(text))
+    if core not in choices.nearly:
+        return None
+    label = choices.nearly[core]
+    return Picked((label,), certain=False) if label else Unclear("that could be several of them")
+
+
+def _quoted(choices: Choices, text: str) -> Choice | None:
+    """Read what stands in quotation marks: own words, even if it is a number."""
+    quoted = _QUOTED.match(text)
+    if quoted is None or not quoted[1].strip():
+        return None
+    label = choices.exact(quoted[1]) if count(quoted[1]) is None else None
+    return Picked((label,), certain=False) if label else Written(quoted[1].strip())
+
+
+def _begun(choices: Choices, text: str) -> Choice | None:
+    """Ask back if the text is how a label begins: “no” is not “No, delete it”."""
+    start = fold_said(text)
+    if not _SHORTEST_START <= len(start) <= _LONGEST_START:
+        return None
+    numbers = [
+        str(number)
+        for number, label in enumerate(choices.labels, 1)
+        if re.match(rf"{re.escape(start)}\b", fold(label))
+    ]
+    return Unclear(f"that is not clear (do you mean {' or '.join(numbers)}?)") if numbers else None
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for key, label in pairs:
+        found[key] = label if found.get(key, label) == label else None
+    return found
+
+
+def _cores(label: str) -> set[str]:
+    folded = fold_said(label)
+    return {_core(folded), _core(_REMARK.sub("", folded))} - {""}
+
+
+def _core(folded: str) -> str:
+    """Return the text without emoji and marks around it."""
+    letters = [place for place, sign in enumerate(folded) if sign.isalnum()]
+    return folded[letters[0] : letters[-1] + 1] if letters else ""
+
+
+def _shown(number: int) -> str:
+    return "with that number" if number == FAR_OUT else str(number)

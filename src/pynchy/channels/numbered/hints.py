@@ -1,0 +1,128 @@
+"""What a person is asked back, or told to do otherwise, in one or a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pynchy.channels.numbered.plain import in_line
+from pynchy.channels.numbered.readings import Hint, NumberedCard
+from pynchy.model import Question
+
+_BRIEF = 60
+_WHY = 200
+_MOST_LISTED = 8
+
+
+def how(question: Question) -> str:
+    """Return how one question is answered."""
+    most = len(question.options)
+    if not most:
+        return "Reply in your own words."
+    numbers = "1" if most == 1 else f"1–{most}"
+    if question.multi_select and most > 1:
+        return f"Reply with one or more of {numbers}, such as “1 {most}”, or your own words."
+    return f"Reply {numbers}, or your own words."
+
+
+def again(card: NumberedCard, number: int, why: str, *, numeric: bool) -> Hint:
+    """Say why it was not taken, and how the question is answered."""
+    question = card.questions[number - 1]
+    several = len(card.questions) > 1
+    place = f"Question {number}: {in_line(why, _WHY)}" if several else _capital(in_line(why, _WHY))
+    own = " (A number as your own words: put it in quotes.)" if numeric else ""
+    return _hint(card, f"{place}. {how(question)}{own}")
+
+
+def unclear_parts(card: NumberedCard) -> Hint:
+    """Say how several questions are answered."""
+    count = len(card.questions)
+    return _hint(
+        card,
+        f"{count} questions were asked, and it is not clear which you mean. Give the number of "
+        "each question and your answer, such as “1: 2, 2: 1”, or a line for each.",
+    )
+
+
+def unknown_part(card: NumberedCard, number: int) -> Hint:
+    """Say which questions there are."""
+    return _hint(card, f"There is no question {number}: there are 1–{len(card.questions)}.")
+
+
+def twice(card: NumberedCard, number: int) -> Hint:
+    """Say that one question was given two answers."""
+    return _hint(card, f"Question {number} has two answers in your reply. Give one.")
+
+
+def part_declined(card: NumberedCard) -> Hint:
+    """Say that only the whole card can be declined."""
+    return _hint(card, "One question alone cannot be declined; “cancel” declines all of them.")
+
+
+def empty(card: NumberedCard) -> Hint:
+    """Ask for the answer that is missing after an id."""
+    return _hint(card, f"What is your answer? {how(card.questions[first(card) - 1])}")
+
+
+def by_reply(card: NumberedCard) -> Hint:
+    """Say that a reaction is not enough for this card."""
+    if len(card.questions) > 1:
+        return unclear_parts(card)
+    return _hint(card, f"A reaction does not answer this one. {how(card.questions[0])}")
+
+
+def too_long(card: NumberedCard, most: int) -> Hint:
+    """Say how long an answer may be."""
+    return _hint(card, f"Not taken: an answer may have at most {most} characters.")
+
+
+def before(card: NumberedCard) -> Hint:
+    """Say that the message is older than the question that it names."""
+    return _hint(card, "Your message is older than the question. Please say it again.")
+
+
+def confirm(card: NumberedCard, example: str) -> Hint:
+    """Ask to say it again with the id, as it may have been meant for somebody else."""
+    return Hint(
+        f"Is that for the question below? Then begin with its id: “#{card.short_id} "
+        f"{in_line(example, _BRIEF)}”.\n{_listed(card)}",
+        card,
+    )
+
+
+def which(cards: Sequence[NumberedCard]) -> Hint:
+    """Ask which of the open cards is meant."""
+    lines = [_listed(card) for card in cards[:_MOST_LISTED]]
+    more = len(cards) - len(lines)
+    rest = [f"and {more} more"] if more > 0 else []
+    head = f"Which question is that for? Begin with its id, such as “#{cards[0].short_id} …”:"
+    return Hint("\n".join([head, *lines, *rest]))
+
+
+def unknown_id(given: str, cards: Sequence[NumberedCard]) -> Hint:
+    """Say that no card has the id, and which are open."""
+    head = f"No question with the id #{given} is open here."
+    lines = [_listed(card) for card in cards[:_MOST_LISTED]]
+    return Hint("\n".join([head, *(["Open:"] if lines else []), *lines]))
+
+
+def one_at_a_time(cards: Sequence[NumberedCard]) -> Hint:
+    """Say that one message answers one card."""
+    ids = ", ".join(f"#{card.short_id}" for card in cards)
+    return Hint(f"Your message names several questions ({ids}). Please answer each by itself.")
+
+
+def first(card: NumberedCard) -> int:
+    """Return the number of the question that is answered next."""
+    return card.missing[0] if card.missing else 1
+
+
+def _hint(card: NumberedCard, text: str) -> Hint:
+    return Hint(f"{text} #{card.short_id}", card)
+
+
+def _listed(card: NumberedCard) -> str:
+    return f"#{card.short_id} {in_line(card.questions[first(card) - 1].text, _BRIEF)}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
