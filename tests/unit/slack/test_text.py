@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.channels.slack.ids import Part, Place, block_id, read_chat, read_place, request_of
 from pynchy.channels.measuring import length
+from pynchy.channels.slack.ids import Part, Place, block_id, read_chat, read_place, request_of
 from pynchy.channels.slack.text import as_typed, chunks, clean, clip, escape, one_line
 from pynchy.model import RequestId
 

@@ -14,7 +14,7 @@ from pynchy.channels.numbered.folding import narrow
 from pynchy.channels.numbered.meaning import Answered, Declined, understand
 from pynchy.channels.numbered.readings import NumberedCard
 
-_LEADING = re.compile(r"\s*#[ \t]?([0-9A-Za-z]{2,12})(?!\w)[\s:,.\-–—]*")
+_LEADING = re.compile(r"\s*#[ \t]?([0-9A-Za-z]{4,12})(?!\w)(?:[\s:,.]|[-–—](?!\d))*")
 _TRAILING = re.compile(r"(?<!\S)#([0-9A-Za-z]{4,12})[.!]?\Z")
 _BARE = re.compile(r"\s*([0-9A-Za-z]{4,12})(:?)[ \t\r\n]+(?=\S)|\s*([0-9A-Za-z]{4,12})(:)")
 _AT_LINE = re.compile(r"(?m)^[ \t]{0,8}#([0-9A-Za-z]{4,12})(?!\w)")
@@ -86,6 +86,8 @@ def _bare(text: str, plain: str, known: dict[str, NumberedCard]) -> Named | None
     named = Named(card, text[found.end() :].strip())
     if found[2] or found[4] or any(sign.isdigit() for sign in card.short_id):
         return named
+    if card.over:
+        return None
     meaning = understand(card, named.body)
     sure = isinstance(meaning, Declined) or (isinstance(meaning, Answered) and meaning.certain)
     return named if sure else None

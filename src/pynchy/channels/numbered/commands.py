@@ -11,10 +11,11 @@ _VERDICT = re.compile(
     r"(approve|deny|reject|revoke|allow)\s{1,8}#?([0-9a-z]{2,8})[.!]?\Z", re.IGNORECASE
 )
 _SHORT = 4
-_ORDINARY = frozenset(
-    ("it", "this", "that", "them", "all", "both", "none", "any", "one", "two", "now", "once")
-    + ("plan", "prod", "push", "these", "those", "him", "her", "me", "us", "more", "less")
-)
+_ORDINARY = """
+it this that them these those all both none any one two more less now once him her me us
+plan prod push
+"""
+_ORDINARY_WORDS = frozenset(_ORDINARY.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def is_order(text: str) -> bool:
 def read_verdict(text: str) -> Verdict | None:
     """Return the verdict that the message is; ordinary words are no ids."""
     found = _VERDICT.match(text)
-    if found is None or found[2].casefold() in _ORDINARY:
+    if found is None or found[2].casefold() in _ORDINARY_WORDS:
         return None
     is_id = len(found[2]) <= _SHORT or any(sign.isdigit() for sign in found[2])
     return Verdict(found[1], found[2].casefold()) if is_id else None

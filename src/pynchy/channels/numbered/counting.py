@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pynchy.channels.numbered import words
 from pynchy.channels.numbered.folding import fold, fold_word, part_scripts
 
-# “1.5” and “1:30” are one token, and no numbers of options.
-_TOKEN = re.compile(r"[0-9]+(?:[.:][0-9]+)+|\w+|\S")
+# “1.5” and “1:30” are one token, and no numbers of options; vowel signs of India belong to words.
+_TOKEN = re.compile(r"[0-9]+(?:[.:][0-9]+)+|[\w\u0900-\u0dff]+|\S")
 _BETWEEN = frozenset(",;/&+、،؛·|")
 _AROUND = frozenset("#().[]!…。")
 _UNSURE = frozenset("-–—−~?¿:<>=")

@@ -71,6 +71,8 @@ def read_reaction(reacted: Reacted, cards: Sequence[NumberedCard]) -> Reading:
         return NotForUs()
     if card.over:
         return TooLate(card)
+    if reacted.at < card.asked_at:
+        return hints.before(card)
     question = card.questions[0]
     if len(card.questions) > 1 or question.multi_select or not question.options:
         return hints.by_reply(card)
@@ -139,12 +141,18 @@ def _untargeted(said: Said, text: str, cards: Sequence[NumberedCard]) -> Reading
     if not terse and not said.private:
         return NotForUs()
     if not open_:
-        return TooLate(ended[0]) if len(ended) == 1 else NotForUs()
+        return _after(said, ended, terse=terse)
     if len(open_) > 1:
         return _among(text, open_)
     if ended:
         return hints.confirm(open_[0], text)
     return _only(said, text, open_[0])
+
+
+def _after(said: Said, ended: list[NumberedCard], *, terse: bool) -> Reading:
+    """Tell whoever answers the only card there was, but not who just goes on talking."""
+    meant = [card for card in ended if terse or said.at < (card.ended_elsewhere_at or said.at)]
+    return TooLate(meant[0]) if len(meant) == 1 else NotForUs()
 
 
 def _only(said: Said, text: str, card: NumberedCard) -> Reading:
@@ -195,9 +203,8 @@ def _is_terse(text: str, cards: Sequence[NumberedCard]) -> bool:
     """True for what is hardly small talk: numbers, a label, a word to decline, numbered parts."""
     if count(text) is not None or is_cancel(text):
         return True
-    return len(text) <= _LONGEST_TERSE and any(
-        is_label(card, text) or _is_certain(card, text) for card in cards
-    )
+    asked = [card for card in cards if card.questions]
+    return len(text) <= _LONGEST_TERSE and any(_is_certain(card, text) for card in asked)
 
 
 def _is_certain(card: NumberedCard, text: str) -> bool:

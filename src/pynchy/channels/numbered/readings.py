@@ -13,11 +13,11 @@ from pynchy.model import Answer, GroupName, Question, Reply, RequestId, ShortId,
 class NumberedCard:
     """A card as it stands in the chat. Questions are counted from 1, as people count.
 
-    `message_ids` are all messages that stand for it: the card, its repeats, what was said about
-    it since. `asked_at` is by the clock that stamps what people say, so the service's own time of
-    the card where it tells that. A card that is `over` stays in the list for a while, so that
-    those who come second can be told; `ended_elsewhere_at` is when it ended without anybody
-    having answered in this chat.
+    There is one for each request, however often it was shown: `message_ids` are all messages that
+    stand for it, repeats and what was said about it since. `asked_at` is by the clock that stamps
+    what people say, so the service's own time of the card where it tells that. A card that is
+    `over` stays in the list for a while, with its questions or without, so that those who come
+    second can be told; `ended_elsewhere_at` is when it ended without an answer from this chat.
     """
 
     short_id: ShortId
