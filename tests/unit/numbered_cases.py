@@ -81,7 +81,7 @@ def readable(value: object) -> str | None:
     """Return the id of a case: what is not ASCII by the name of its first letter."""
     if not isinstance(value, str):
         return None
-    text = value.replace("“", '"').replace("”", '"').replace("–", "-")
+    text = value.replace("“", '"').replace("”", '"')
     strange = [sign for sign in text if not sign.isascii()]
     named = f" ({unicodedata.name(strange[0], 'unnamed').lower()})" if strange else ""
     plain = text.encode("ascii", "ignore").decode()

@@ -22,7 +22,7 @@ _COPIED = re.compile(r"([0-9]{1,3})\s*[.):]\s*(\D.*)\Z")
 _AND = "|".join(map(re.escape, map(fold, words.AND)))
 _BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
-# Longer lists of labels are nobody's, and would take long to read.
+# What is longer is nobody's list, and would take long to read.
 _LONGEST_LIST = 4_000
 _SHORTEST_START = 2
 _LONGEST_START = 500
@@ -55,17 +55,17 @@ class Unclear:
 Choice: TypeAlias = Picked | Written | Unclear
 
 
-def choose(question: Question, text: str) -> Choice:
+def choose(choices: Choices, text: str) -> Choice:
     """Return what the text says to the question."""
-    text = text.strip()
+    text, question = text.strip(), choices.question
     if not question.options:
         return Written(text)
-    choices = Choices.of(question)
     if label := choices.exact(text):
         return Picked((label,))
     if numbers := count(text):
         return _by_number(question, numbers)
-    for find in (_copied, _listed, _nearly, _quoted, _begun):
+    terse = (_copied, _listed, _nearly, _begun) if len(text) <= _LONGEST_LIST else ()
+    for find in (_quoted, *terse):
         if found := find(choices, text):
             return _checked(question, found)
     return Written(text)
@@ -73,34 +73,33 @@ def choose(question: Question, text: str) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The labels of a question as they are compared; None where several are the same then."""
+    """A question whose labels are ready to be compared; None where several are the same then.
 
-    labels: tuple[str, ...]
+    `known` is what stands for a label within a list, the longest first.
+    """
+
+    question: Question
     folded: dict[str, str | None]
     nearly: dict[str, str | None]
+    known: dict[str, str]
 
     @classmethod
     def of(cls, question: Question) -> Self:
-        """Return the labels of the question."""
+        """Return the question with its labels made ready, once for however many replies."""
         labels = question.labels
-        return cls(
-            labels,
-            _unique((fold_said(label), label) for label in labels),
-            _unique((core, label) for label in labels for core in _cores(label)),
-        )
+        folded = _unique((fold_said(label), label) for label in labels)
+        nearly = _unique((core, label) for label in labels for core in _cores(label))
+        known = {str(number): label for number, label in enumerate(labels, 1)}
+        known |= {key: label for key, label in folded.items() if key and label}
+        by_length = sorted(known.items(), key=lambda item: -len(item[0]))
+        return cls(question, folded, nearly, dict(by_length))
 
     def exact(self, text: str) -> str | None:
         """Return the label that the text is, whatever its case and width."""
         text = text.strip()
         if len(text) > _LONGEST_LABEL:
             return None
-        return text if text in self.labels else self.folded.get(fold_said(text))
-
-    def by_length(self) -> dict[str, str]:
-        """Return what stands for a label within a list, the longest first."""
-        numbered = {str(number): label for number, label in enumerate(self.labels, 1)}
-        known = numbered | {key: label for key, label in self.folded.items() if key and label}
-        return dict(sorted(known.items(), key=lambda item: -len(item[0])))
+        return text if text in self.question.labels else self.folded.get(fold_said(text))
 
 
 def _by_number(question: Question, numbers: Numbers) -> Choice:
@@ -127,7 +126,7 @@ def _copied(choices: Choices, text: str) -> Choice | None:
     copied = _COPIED.match(fold_said(text))
     if copied is None or (label := choices.exact(copied[2])) is None:
         return None
-    if choices.labels.index(label) + 1 == int(copied[1]):
+    if choices.question.labels.index(label) + 1 == int(copied[1]):
         return Picked((label,))
     return Unclear(f"“{label}” is not number {int(copied[1])}", numeric=True)
 
@@ -135,10 +134,8 @@ def _copied(choices: Choices, text: str) -> Choice | None:
 def _listed(choices: Choices, text: str) -> Choice | None:
     """Read several labels and numbers in a row."""
     folded = fold_said(text)
-    if len(folded) > _LONGEST_LIST:
-        return None
     found: dict[str, None] = {}
-    known = choices.by_length()
+    known = choices.known
     place = 0
     while place < len(folded):
         item = _item(known, folded, place)
@@ -191,12 +188,13 @@ def _begun(choices: Choices, text: str) -> Choice | None:
     start = fold_said(text)
     if not _SHORTEST_START <= len(start) <= _LONGEST_START:
         return None
-    numbers = [
-        str(number)
-        for number, label in enumerate(choices.labels, 1)
-        if re.match(rf"{re.escape(start)}\b", fold(label))
-    ]
+    labels = map(fold, choices.question.labels)
+    numbers = [str(number) for number, label in enumerate(labels, 1) if _starts(label, start)]
     return Unclear(f"that is not clear (do you mean {' or '.join(numbers)}?)") if numbers else None
+
+
+def _starts(label: str, start: str) -> bool:
+    return label.startswith(start) and not label[len(start) : len(start) + 1].isalnum()
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str | None]:

@@ -13,8 +13,7 @@ from pynchy.channels.numbered.folding import fold, fold_word, part_scripts
 
 # “1.5” and “1:30” are one token, and no numbers of options; vowel signs of India belong to words.
 _TOKEN = re.compile(r"[0-9]+(?:[.:][0-9]+)+|[\w\u0900-\u0dff]+|\S")
-_BETWEEN = frozenset(",;/&+、،؛·|")
-_AROUND = frozenset("#().[]!…。")
+_HARMLESS = frozenset(",;/&+、،؛·|#().[]!…。")
 _UNSURE = frozenset("-–—−~?¿:<>=")
 _NUMBERS = {fold_word(word): number for word, number in words.NUMBERS}
 _AND = frozenset(map(fold_word, words.AND))
@@ -23,6 +22,8 @@ _OPTION = frozenset(map(fold_word, words.OPTION))
 # No card has so many options; a longer number is as far out of range.
 _LONGEST = 3
 _LONGEST_EMOJI = 8
+# Longer than any list of numbers: to fold other scripts would take long.
+_LONGEST_TEXT = 2_000
 FAR_OUT = 10**_LONGEST
 
 
@@ -41,22 +42,26 @@ class Numbers:
 
 def count(text: str) -> Numbers | None:
     """Return the numbers that the text consists of; None if it has anything else, or none."""
+    if len(text) > _LONGEST_TEXT and not text.isascii():
+        return None
     tokens = _TOKEN.findall(part_scripts(fold(text)))
-    numbers: list[int] = []
+    numbers: dict[int, None] = {}
     unsure = spelled = False
     for place, token in enumerate(tokens):
         if token.isdecimal():
-            numbers.append(_value(token))
+            numbers[_value(token)] = None
+        elif token in _UNSURE:
+            unsure = True
+        elif token in _HARMLESS:
+            continue
         elif (word := fold_word(token)) in _NUMBERS:
             spelled = True
-            numbers.append(_NUMBERS[word])
-        elif token in _UNSURE or word in _OR:
+            numbers[_NUMBERS[word]] = None
+        elif word in _OR or (word in _AND and place in {0, len(tokens) - 1}):
             unsure = True
-        elif word in _AND:
-            unsure = unsure or not 0 < place < len(tokens) - 1
-        elif token not in _BETWEEN | _AROUND and word not in _OPTION:
+        elif word not in _AND | _OPTION:
             return None
-    return Numbers(tuple(dict.fromkeys(numbers)), unsure, spelled) if numbers else None
+    return Numbers(tuple(numbers), unsure, spelled) if numbers else None
 
 
 def keycap(emoji: str) -> int | None:

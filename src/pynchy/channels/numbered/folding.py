@@ -26,7 +26,7 @@ def fold(text: str) -> str:
     text = _KEYCAP.sub(r" \1 ", text).replace(_TEN, " 10 ")
     text = _ENCIRCLED.sub(_as_digits, _HIDDEN.sub("", text))
     text = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(_with_ascii_digits(text).split())
+    return " ".join(narrow(text).split())
 
 
 def fold_said(text: str) -> str:
@@ -48,6 +48,8 @@ def part_scripts(folded: str) -> str:
 
 def narrow(text: str) -> str:
     """Return the text with plain digits and signs, each at the place where it was."""
+    if text.isascii():
+        return text
     text = _KEYCAP.sub(lambda found: found[1] + " " * len(found[2]), text)
     return "".join(map(_narrow, text))
 
@@ -59,10 +61,6 @@ def _narrow(sign: str) -> str:
     if len(plain) == 1 and plain.isascii():
         return plain
     return str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
-
-
-def _with_ascii_digits(text: str) -> str:
-    return text if text.isascii() else "".join(map(_narrow, text))
 
 
 def _as_digits(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pynchy.channels.numbered import hints, words
-from pynchy.channels.numbered.choosing import Choices, Picked, Unclear, Written, choose
+from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
 from pynchy.channels.numbered.counting import count
 from pynchy.channels.numbered.folding import fold_word
 from pynchy.channels.numbered.parts import split
@@ -55,7 +55,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     for number, said in texts.items():
         if len(card.questions) > 1 and not _fits(card, number, said) and _declined(said):
             return Doubtful(hints.part_declined(card), numeric=False)
-        match choose(card.questions[number - 1], said):
+        match choose(card.choices[number - 1], said):
             case Picked(labels, sure):
                 parts.append(Part(number, Answer(labels)))
                 certain = certain and sure
@@ -78,7 +78,7 @@ def is_cancel(text: str) -> bool:
 
 
 def _fits(card: NumberedCard, number: int, text: str) -> bool:
-    return Choices.of(card.questions[number - 1]).exact(text) is not None
+    return card.choices[number - 1].exact(text) is not None
 
 
 def _declined(text: str) -> Declined | None:

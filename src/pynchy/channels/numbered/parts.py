@@ -10,7 +10,7 @@ import re
 from itertools import islice
 
 from pynchy.channels.numbered import hints
-from pynchy.channels.numbered.choosing import Choices, Picked, choose
+from pynchy.channels.numbered.choosing import Picked, choose
 from pynchy.channels.numbered.counting import count
 from pynchy.channels.numbered.folding import narrow
 from pynchy.channels.numbered.readings import Hint, NumberedCard
@@ -81,7 +81,7 @@ def _gather(card: NumberedCard, parts: list[tuple[int, str]]) -> dict[int, str] 
 def _next(card: NumberedCard, text: str) -> dict[int, str] | Hint:
     """Return the text for the question that it is a label of, else for the next one."""
     first = hints.first(card)
-    fitting = [n for n in card.missing if Choices.of(card.questions[n - 1]).exact(text)]
+    fitting = [n for n in card.missing if card.choices[n - 1].exact(text)]
     if first in fitting or not fitting:
         return hints.unclear_parts(card) if _is_for_several(card, text) else {first: text}
     return {fitting[0]: text} if len(fitting) == 1 else hints.unclear_parts(card)
@@ -89,10 +89,10 @@ def _next(card: NumberedCard, text: str) -> dict[int, str] | Hint:
 
 def _is_for_several(card: NumberedCard, text: str) -> bool:
     """True if this could as well be one answer for each question that is missing."""
-    question = card.questions[hints.first(card) - 1]
-    if Choices.of(question).exact(text):
+    choices = card.choices[hints.first(card) - 1]
+    if choices.exact(text):
         return False
-    if question.options and _TIME.match(narrow(text)):
+    if choices.question.options and _TIME.match(narrow(text)):
         return True
     missing = len(card.missing)
     numbers = count(text)
@@ -100,6 +100,6 @@ def _is_for_several(card: NumberedCard, text: str) -> bool:
         return True
     pieces = _COMMA.split(text)
     return len(pieces) == missing > 1 and any(
-        isinstance(choose(card.questions[number - 1], piece), Picked)
+        isinstance(choose(card.choices[number - 1], piece), Picked)
         for number, piece in zip(card.missing, pieces, strict=True)
     )

@@ -204,7 +204,9 @@ def _is_terse(text: str, cards: Sequence[NumberedCard]) -> bool:
     if count(text) is not None or is_cancel(text):
         return True
     asked = [card for card in cards if card.questions]
-    return len(text) <= _LONGEST_TERSE and any(_is_certain(card, text) for card in asked)
+    if len(text) > _LONGEST_TERSE or any(is_label(card, text) for card in asked):
+        return len(text) <= _LONGEST_TERSE
+    return len(asked) == 1 and _is_certain(asked[0], text)
 
 
 def _is_certain(card: NumberedCard, text: str) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self, TypeAlias
 
+from pynchy.channels.numbered.choosing import Choices
 from pynchy.model import Answer, GroupName, Question, Reply, RequestId, ShortId, ShownCard
 
 
@@ -29,6 +30,10 @@ class NumberedCard:
     answered: frozenset[int] = frozenset()
     over: bool = False
     ended_elsewhere_at: datetime | None = None
+    choices: tuple[Choices, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", tuple(map(Choices.of, self.questions)))
 
     @classmethod
     def of(cls, shown: ShownCard, asked_at: datetime | None = None) -> Self:
