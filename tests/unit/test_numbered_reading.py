@@ -179,6 +179,8 @@ def test_numbered_label_or_words_in_a_direct_chat_answer(text: str, expected: st
         (("Delete nothing", "Delete all"), "delete", f"{UNCLEAR} (do you mean 1 or 2?)"),
         (("Nothing", "Now"), "no", "ab12: “no”"),
         (("Fix #1234", "Leave it"), "fix #1234", "ab12: Fix #1234"),
+        (("Fix #wxyz", "Leave it"), "fix #wxyz", "ab12: Fix #wxyz"),
+        (("Fix #1234", "Leave it"), "fix ＃1234", "ab12: Fix #1234"),
     ],
     ids=readable,
 )

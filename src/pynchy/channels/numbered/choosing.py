@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 
 from pynchy.channels.numbered import words
 from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
-from pynchy.channels.numbered.folding import fold, fold_said
+from pynchy.channels.numbered.folding import fold, fold_said, is_blank
 from pynchy.model import Question
 
 _QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
@@ -58,6 +58,8 @@ Choice: TypeAlias = Picked | Written | Unclear
 def choose(choices: Choices, text: str) -> Choice:
     """Return what the text says to the question."""
     text, question = text.strip(), choices.question
+    if is_blank(text):
+        return Unclear("an answer is missing")
     if not question.options:
         return Written(text)
     if label := choices.exact(text):
@@ -177,7 +179,7 @@ def _nearly(choices: Choices, text: str) -> Choice | None:
 def _quoted(choices: Choices, text: str) -> Choice | None:
     """Read what stands in quotation marks: own words, even if it is a number."""
     quoted = _QUOTED.match(text)
-    if quoted is None or not quoted[1].strip():
+    if quoted is None or is_blank(quoted[1]):
         return None
     label = choices.exact(quoted[1]) if count(quoted[1]) is None else None
     return Picked((label,), certain=False) if label else Written(quoted[1].strip())

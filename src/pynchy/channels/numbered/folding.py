@@ -29,6 +29,11 @@ def fold(text: str) -> str:
     return " ".join(narrow(text).split())
 
 
+def is_blank(text: str) -> bool:
+    """True if there is nothing to see."""
+    return not _HIDDEN.sub("", text).strip()
+
+
 def fold_said(text: str) -> str:
     """Return the text as it is compared, without the points and marks that end a sentence."""
     folded = fold(text)

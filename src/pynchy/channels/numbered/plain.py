@@ -24,9 +24,14 @@ def in_line(text: str, most: int) -> str:
 
 
 def quoted(text: str, most: int) -> list[str]:
-    """Return the lines of the text, at most so many characters in all, each with the mark."""
-    whole = clip(_harmless(text).strip("\n"), most).rstrip() or _NOTHING
-    return [f"{MARK}{line.rstrip()}".rstrip() for line in whole.split("\n")]
+    """Return the lines of the text, at most so many characters in all, each with the mark.
+
+    Of several blank lines one stays: the text cannot push our own lines out of sight.
+    """
+    lines = [line.rstrip() for line in _harmless(text).strip().split("\n")]
+    kept = [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
+    whole = clip("\n".join(kept), most) or _NOTHING
+    return [f"{MARK}{line}".rstrip() for line in whole.split("\n")]
 
 
 def clip(text: str, most: int) -> str:

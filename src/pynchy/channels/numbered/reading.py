@@ -14,6 +14,7 @@ from pynchy.channels.numbered import hints
 from pynchy.channels.numbered.addressing import Named, Several, Stray, address
 from pynchy.channels.numbered.commands import Verdict, is_order, read_verdict
 from pynchy.channels.numbered.counting import count, keycap
+from pynchy.channels.numbered.folding import is_blank
 from pynchy.channels.numbered.meaning import (
     Answered,
     Declined,
@@ -44,10 +45,10 @@ _NOTICED = timedelta(seconds=15)
 def read(said: Said, cards: Sequence[NumberedCard]) -> Reading:
     """Return what the message means for the cards of its chat. Never raises."""
     text = said.text.strip()
-    if not text or not cards:
-        return NotForUs()
     if len(text) > MAX_TEXT:
         return _too_long(said, cards)
+    if is_blank(text):
+        return NotForUs()
     if is_order(text):
         return _command(said, text, cards)
     match address(text, cards):
@@ -89,7 +90,7 @@ def _named(said: Said, card: NumberedCard, body: str) -> Reading:
         return TooLate(card)
     if said.at < card.asked_at:
         return hints.before(card)
-    return _as_reading(card, understand(card, body)) if body else hints.empty(card)
+    return _as_reading(card, understand(card, body)) if not is_blank(body) else hints.empty(card)
 
 
 def _quoting(said: Said, cards: Sequence[NumberedCard]) -> Reading:
@@ -109,9 +110,13 @@ def _quoting_others(said: Said, cards: Sequence[NumberedCard]) -> Reading:
 
 
 def _stray(said: Said, given: str, body: str, cards: Sequence[NumberedCard]) -> Reading:
-    if not _is_terse(body, cards):
+    text = said.text.strip()
+    is_own_label = any(is_label(card, text) for card in _open(cards, said))
+    if is_own_label or not _is_terse(body, cards):
         if said.quoted:
             return _quoting(said, cards)
+        if is_own_label:
+            return _untargeted(said, text, cards)
         if not said.private:
             return NotForUs()
     return hints.unknown_id(given, _open(cards, said))

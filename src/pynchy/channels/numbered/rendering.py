@@ -17,7 +17,7 @@ from pynchy.channels.numbered.plain import clip, in_line, quoted
 from pynchy.errors import ReplyRejected
 from pynchy.model import Card, Ending, PendingQuestion, Question, Urgency
 
-SMALLEST_LIMIT = 1_000
+SMALLEST_LIMIT = 2_000
 _NAME = 60
 _ABOUT = 120
 _BRIEF = 200
@@ -48,7 +48,7 @@ _DETAILS = (
     _Detail(150, 0, 0, 16),
     _Detail(80, 0, 0, 6),
     # There is no room for the options at all: the card says where they are.
-    _Detail(80, 0, 0, 0),
+    _Detail(60, 0, 0, 0),
 )
 
 
@@ -57,14 +57,15 @@ def render_card(questions: tuple[Question, ...], card: Card, limit: int) -> str:
 
     Lengths are counted in UTF-16 units. A card with `repeated` says so.
     """
-    text = ""
+    top, bottom = list(_top(questions, card)), list(_bottom(questions, card))
     whole = list(_asked(questions, card, _WHOLE))
+    text = ""
     for detail in _DETAILS:
         asked = list(_asked(questions, card, detail))
         cut = [] if asked == whole else [_where(card)]
-        text = "\n".join([*_top(questions, card), *asked, "", *cut, *_bottom(questions, card)])
+        text = "\n".join([*top, *asked, "", *cut, *bottom])
         if length(text) <= limit:
-            return text
+            break
     return clip(text, limit)
 
 
@@ -77,12 +78,12 @@ def render_settled(
     """
     share = max(_ABOUT, min(_BRIEF * 2, limit // (4 * len(questions))))
     lines = [f"#{card.short_id} {wording.describe(ending, here, in_line)}"]
+    lines += [in_line(card.delivery, share)] if card.delivery else []
     several = len(ending.answers) > 1
     for number, question in enumerate(questions):
         lines += quoted(in_line(question.text, _ABOUT), _ABOUT)
         if several and number < len(ending.answers):
             lines.append(f"→ {in_line(ending.answers[number].describe(), share)}")
-    lines += [in_line(card.delivery, share)] if card.delivery else []
     return clip("\n".join(lines), limit)
 
 
