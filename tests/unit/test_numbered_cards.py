@@ -166,6 +166,14 @@ def test_numbered_card_too_long_for_the_channel_keeps_options_and_how(
     assert shown == options * questions or told == questions
 
 
+def test_numbered_card_shows_a_hundred_options_in_the_smallest_message() -> None:
+    lines = lines_of(long_question(100), limit=SMALLEST_LIMIT)
+
+    assert [line.split(". ")[0] for line in lines if "L…" in line] == [
+        str(number) for number in range(1, 101)
+    ]
+
+
 def test_numbered_card_is_shortened_no_more_than_needed() -> None:
     roomy = render_card((long_question(3),), CARD, 65_536)
     tight = render_card((long_question(3),), CARD, 4_096)

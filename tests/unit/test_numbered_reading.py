@@ -180,6 +180,7 @@ def test_numbered_label_or_words_in_a_direct_chat_answer(text: str, expected: st
         (("Nothing", "Now"), "no", "ab12: “no”"),
         (("Fix #1234", "Leave it"), "fix #1234", "ab12: Fix #1234"),
         (("Fix #wxyz", "Leave it"), "fix #wxyz", "ab12: Fix #wxyz"),
+        (("2 #wxyz", "Leave it"), "2 #wxyz", "ab12: 2 #wxyz"),
         (("Fix #1234", "Leave it"), "fix ＃1234", "ab12: Fix #1234"),
     ],
     ids=readable,
@@ -648,6 +649,16 @@ def test_numbered_keycap_on_anything_else_is_left_alone() -> None:
 def test_numbered_keycap_that_is_the_label_of_another_option_is_asked_back() -> None:
     assert react("1️⃣", card("ab12", question("?", "3", "1", "2"))).startswith("hint: A reaction")
     assert react("2️⃣", card("ab12", question("?", "1", "2"))) == "ab12: 2"
+
+
+@pytest.mark.parametrize("text", ["2", "cancel"])
+def test_numbered_label_that_could_be_a_number_or_a_cancel_does_not_choose_the_card(
+    text: str,
+) -> None:
+    odd = card("ef56", question("?", "2", "Cancel"))
+
+    assert hear(text, ONE, odd).startswith("hint: Which question is that for?")
+    assert hear(text, odd) == f"ef56: {text.capitalize()}"
 
 
 def test_numbered_reply_names_every_open_card_when_it_asks_which() -> None:
