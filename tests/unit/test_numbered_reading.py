@@ -350,7 +350,7 @@ def test_numbered_question_without_options_takes_every_word(text: str, expected:
         ("postgres", None, "cd34: Postgres"),
         ("later", None, "ab12: Later"),
         ("1", "somebody-else", "hint: Which question is that for?"),
-        ("Let us wait", "somebody-else", "-"),
+        ("Let us wait", "somebody-else", "hint: Which question is that for?"),
     ],
     ids=readable,
 )
@@ -552,6 +552,16 @@ def test_numbered_label_of_two_later_questions_is_asked_back() -> None:
 )
 def test_numbered_parts_in_a_group_must_be_choices(text: str, expected: str) -> None:
     assert hear(text, BATCH, private=False) == expected
+
+
+@pytest.mark.parametrize("text", ["1", "yes", "skip", "Let us wait"])
+def test_numbered_quotation_of_something_else_is_asked_back_in_a_direct_chat(text: str) -> None:
+    heard = hear(text, ONE, quoted="somebody-else")
+
+    assert heard.startswith(
+        f"hint: Is that for the question below? Then begin with its id: “#ab12 {text}”"
+    )
+    assert hear(text, ONE, private=False, quoted="somebody-else") == "-"
 
 
 def test_numbered_message_older_than_the_question_is_no_answer() -> None:

@@ -101,12 +101,11 @@ def _quoting(said: Said, cards: Sequence[NumberedCard]) -> Reading:
 
 
 def _quoting_others(said: Said, cards: Sequence[NumberedCard]) -> Reading:
-    """Ask back for what looks like an answer but quotes something that is no card."""
+    """Ask back in a direct chat for what quotes something that is no card."""
     open_ = _open(cards, said)
-    text = said.text.strip()
-    if not said.private or not open_ or not _is_terse(text, open_):
+    if not said.private or not open_:
         return NotForUs()
-    return hints.which(open_) if len(open_) > 1 else hints.confirm(open_[0], text)
+    return hints.which(open_) if len(open_) > 1 else hints.confirm(open_[0], said.text)
 
 
 def _stray(said: Said, given: str, body: str, cards: Sequence[NumberedCard]) -> Reading:

@@ -41,7 +41,7 @@ bir iki üç dört beş altı yedi sekiz dokuz
 """
 
 _AND = "and plus und et y e og och en i ve и та و और 和 与 と 그리고"
-_OR = "or oder ou o of eller lub veya или или або أو या 或 か"
+_OR = "or oder ou o of eller lub veya или або أو या 或 か"
 _OPTION = (
     "option options opt number numbers choice nr num nummer numéro número numero auswahl opción "
     "opciones opção opzione optie opcja seçenek вариант номер خيار विकल्प 选项 選項 选择 选 選択 "
