@@ -17,13 +17,19 @@ from pynchy.datafolder import DataFolder
 
 @click.command("mcp", short_help="Run the MCP server that an agent asks through.")
 @click.option("--group", required=True, metavar="NAME", help="The agent's group.")
+@click.option(
+    "--client",
+    type=click.Choice(["claude", "codex", "opencode"]),
+    help="The agent program that starts it, where a person started that.",
+)
 @data_dir_option
-def mcp_command(group: str, data: DataFolder) -> None:
+def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
     r"""Run the MCP server that an agent asks through, on stdin and stdout.
 
     The group is made if it is new; the host notices it by itself. Who asks is told by
     PYNCHY_SESSION_ID, PYNCHY_AGENT and PYNCHY_TASK; PYNCHY_MAX_WAIT is the agent program's own
-    limit for a call, in seconds.
+    limit for a call, in seconds. With --client, which `pynchy connect` writes, the session is the
+    one that the program itself names (Claude Code and Codex do).
 
     \b
     Example, as an agent's MCP settings:
@@ -32,4 +38,4 @@ def mcp_command(group: str, data: DataFolder) -> None:
     ipc_dir = make_mailbox(data, group)
     from agent_runner.agent_tools import main_as_told  # noqa: PLC0415 - the arguments come first
 
-    sys.exit(main_as_told(ipc_dir, os.environ))
+    sys.exit(main_as_told(ipc_dir, os.environ, client or ""))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from agent_runner.agent_tools import _clients
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
 from agent_runner.agent_tools._server import Server
 from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
@@ -37,16 +38,21 @@ def main(ipc_dir: Path, identity: Identity, state_dir: Path | None = None) -> in
     return 0
 
 
-def main_as_told(ipc_dir: Path, environ: Mapping[str, str]) -> int:
-    """Serve as the environment says who asks and how long its client waits."""
+def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") -> int:
+    """Serve as the environment says who asks and how long its client waits.
+
+    `client` is the agent program, where it is known: it may say which session it is.
+    """
     max_wait = _seconds(environ.get("PYNCHY_MAX_WAIT", ""))
     if max_wait is not None and not max_wait > 0:
         return complain("PYNCHY_MAX_WAIT must be a number of seconds, such as 300.")
     called = environ.get("PYNCHY_CALLED")
+    told = environ.get("PYNCHY_SESSION_ID", "")
     identity = Identity(
-        session_id=environ.get("PYNCHY_SESSION_ID", ""),
-        agent=environ.get("PYNCHY_AGENT", ""),
-        task=environ.get("PYNCHY_TASK", ""),
+        session_id=told or _clients.session_in(environ, client),
+        session_key="" if told else _clients.session_key(client),
+        agent=environ.get("PYNCHY_AGENT") or client,
+        task=environ.get("PYNCHY_TASK") or (_clients.workplace() if client else ""),
         max_wait=max_wait,
         called=Path(called) if called else None,
     )
@@ -101,7 +107,7 @@ async def serve(  # noqa: PLR0913 - all that one client needs
     async with asker, asyncio.TaskGroup() as tasks:
         waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
         tools = Tools(asker, identity, tasks, progress_seconds, waiting)
-        server = Server(tools, writer, tasks)
+        server = Server(tools, writer, tasks, session_key=identity.session_key)
         start_reader(stdin, server.receive, stop.set)
         await stop.wait()
         server.cancel_all()

@@ -35,7 +35,8 @@ class ToolResult:
 class ToolCall:
     """One call. `key` is the client's own name for it, empty where it gives none.
 
-    `may_be_task`: the client can take a task for a result.
+    `may_be_task`: the client can take a task for a result. `session_id` is the session that the
+    client says it calls for, empty where it says none.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ToolCall:
     key: str = ""
     progress: Progress | None = None
     may_be_task: bool = False
+    session_id: str = ""
 
 
 class UnknownTool(Exception):
@@ -54,9 +56,11 @@ class Identity:
     """Who asks; `max_wait` is how many seconds its client lets a call block.
 
     `called` is the file by which whoever started the client learns of the first call.
+    `session_key` is where a call's `_meta` names its session, where only calls do.
     """
 
     session_id: str = ""
+    session_key: str = ""
     agent: str = ""
     task: str = ""
     max_wait: float | None = None
@@ -95,6 +99,8 @@ class Tools:
         if self._identity.called is not None:
             with suppress(OSError):
                 self._identity.called.touch()
+        if call.session_id:
+            self._asker.work_for(call.session_id)
         try:
             result = await run(call)
         except BadArguments as exc:

@@ -58,12 +58,20 @@ class CallsTools(Protocol):
 
 
 class Server:
-    """Answers the lines of one client."""
+    """Answers the lines of one client, which may name its session in `_meta` (`session_key`)."""
 
-    def __init__(self, tools: CallsTools, output: Output, tasks: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        tools: CallsTools,
+        output: Output,
+        tasks: asyncio.TaskGroup,
+        *,
+        session_key: str = "",
+    ) -> None:
         self._tools = tools
         self._output = output
         self._tasks = tasks
+        self._session_key = session_key
         self._running: dict[rpc.CallId, asyncio.Task[None]] = {}
 
     def receive(self, line: bytes | None) -> None:
@@ -169,6 +177,7 @@ class Server:
             _call_key(call.meta),
             self._progress(call.meta),
             may_be_task=_VERSION_KEY in call.meta and _declares_tasks(call),
+            session_id=_text_in(call.meta, self._session_key),
         )
 
     def _progress(self, meta: rpc.Fields) -> Progress | None:
@@ -186,6 +195,11 @@ class Server:
 def _call_key(meta: rpc.Fields) -> str:
     names = [meta[key] for key in _CALL_KEYS if isinstance(meta.get(key), str)]
     return f"{meta.get(_THREAD_KEY, '')}/{names[0]}" if names else ""
+
+
+def _text_in(meta: rpc.Fields, key: str) -> str:
+    value = meta.get(key) if key else None
+    return value if isinstance(value, str) else ""
 
 
 def _declares_tasks(call: rpc.Call) -> bool:

@@ -98,6 +98,10 @@ class Asker:
             await asyncio.to_thread(self._lease.release)
         await asyncio.to_thread(self._waiter.stop)
 
+    def work_for(self, session_id: str) -> None:
+        """Say from now on that it is this session that asks, where only its calls tell."""
+        self._session_id = session_id
+
     async def ask(self, request: Request, *, wait: bool = True) -> Result:
         """Put the questions and wait for how they end; PENDING when the time is over first.
 
@@ -251,15 +255,18 @@ class Asker:
 
     async def _hold_lease(self) -> None:
         async with self._lease_lock:
-            if self._heartbeat is None:
+            if self._heartbeat is None or self._lease.session_id != self._session_id:
+                self._lease.session_id = self._session_id
                 await _write(self._lease.take)
+            if self._heartbeat is None:
                 self._heartbeat = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
-                await asyncio.to_thread(self._lease.renew)
+                async with self._lease_lock:
+                    await asyncio.to_thread(self._lease.renew)
             except OSError as exc:
                 self._note_once(f"cannot renew the lease: {exc}")
 

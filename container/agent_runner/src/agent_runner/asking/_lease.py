@@ -16,12 +16,15 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Lease:
-    """One process's lease. All methods touch the disk and raise OSError."""
+    """One process's lease. All methods touch the disk and raise OSError.
+
+    Another `session_id` is on the disk after the next `take`, which may come at any time.
+    """
 
     def __init__(self, tasks: Path, *, session_id: str) -> None:
         self.name = os.urandom(16).hex()
         self._path = tasks / f"{self.name}.lease"
-        self._session_id = session_id
+        self.session_id = session_id
         self._handle = -1
 
     def take(self) -> None:
@@ -59,7 +62,7 @@ class Lease:
     def _content(self, *, locked: bool) -> bytes:
         # Without a lock the host must go by the file's times alone, so no boot_id.
         boot_id = read_boot_id() if locked else ""
-        return _wire.encode({"boot_id": boot_id, "session_id": self._session_id})
+        return _wire.encode({"boot_id": boot_id, "session_id": self.session_id})
 
 
 def read_boot_id() -> str:

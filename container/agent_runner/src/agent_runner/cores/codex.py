@@ -5,6 +5,7 @@ a call counts from the call's start, whatever progress it is told.
 """
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
 from agent_runner.cores.base import (
@@ -41,10 +42,11 @@ class Codex:
 
     def command(self, start: Start) -> Command:
         """See Core."""
-        if start.resumes and start.program_id is None:
+        thread = start.program_id or (_own_thread(start.session_id) if start.resumes else None)
+        if start.resumes and thread is None:
             raise SessionUnknown(f"no thread of Codex is known for the session {start.session_id}")
         settings = ("-c", f"mcp_servers.{SERVER_NAME}={_toml(_entry(start.server))}")
-        session = ("resume", start.program_id) if start.program_id else ()
+        session = ("resume", thread) if thread else ()
         return Command(
             (
                 self.program,
@@ -84,6 +86,17 @@ class Codex:
 
 
 CORE = Codex()
+
+
+def _own_thread(session_id: str) -> str | None:
+    """Return the thread of a session that Codex named itself, since a person had started it.
+
+    Where it is no thread, Codex says so and begins none.
+    """
+    try:
+        return str(uuid.UUID(session_id))
+    except ValueError:
+        return None
 
 
 def _entry(server: Server) -> Fields:
