@@ -25,6 +25,14 @@ def find_settings(explicit: Path | None, environ: Mapping[str, str]) -> Path | N
     return next((path for path in paths if _is_there(path)), None)
 
 
+def own_settings(environ: Mapping[str, str]) -> Path:
+    """Return the settings file of this user, which need not exist. Raise ConfigError."""
+    folder = _own_folder(environ, "XDG_CONFIG_HOME", ".config")
+    if folder is None:
+        raise ConfigError("this user has no home folder: say which file with --config")
+    return folder / SETTINGS_NAME
+
+
 def data_dir(explicit: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the data folder, which need not exist yet. Raise ConfigError without a home."""
     if explicit is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
+    "connect": ("connect", "Let an agent in your terminal ask through pynchy."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
     "status": ("status", "Say in a line how many agents work and what waits for you."),
@@ -119,6 +120,7 @@ def cli(data_dir: Path | None, config: Path | None) -> None:
     Begin with:
       pynchy demo                        see it work
       pynchy serve                       run the host
+      pynchy connect claude              let Claude Code ask (or codex, opencode)
       pynchy inbox --open                answer in a browser
       pynchy ask "Deploy?" -o Yes -o No  ask something, as an agent would
       pynchy pending                     see what waits for you

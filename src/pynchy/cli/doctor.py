@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from pynchy.cli.checks.connections import check_connections
 from pynchy.cli.checks.files import (
     check_data_folder,
     check_stale_host,
@@ -46,6 +47,9 @@ def doctor_command(
 ) -> None:
     r"""Find what is wrong, and say how to mend it. Changes nothing.
 
+    Where `pynchy connect` has connected an agent program, its MCP server is started as the program
+    would start it, and asked for its tools.
+
     Exit code: 0 no problems (there may be warnings), 1 at least one problem.
 
     \b
@@ -75,6 +79,7 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     yield from check_disk(data)
     yield from check_inotify()
     yield from check_clock(data, now)
+    yield from check_connections(os.environ, Path.cwd())
     if settings is not None:
         yield from check_groups(settings, data, health.problems)
         yield from look_at_slack(settings, os.environ)

@@ -29,3 +29,11 @@ def make_mailbox(data: DataFolder, group: str) -> Path:
             "run: pynchy doctor"
         ) from exc
     return data.ipc / group
+
+
+def group_names(data: DataFolder) -> list[str]:
+    """Return the groups that have a mailbox."""
+    try:
+        return [path.name for path in data.ipc.iterdir() if (path / "tasks").is_dir()]
+    except OSError:
+        return []

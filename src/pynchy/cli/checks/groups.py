@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
+from pynchy.cli.mailbox import group_names
 from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
 from pynchy.sessions.process import find_runner
@@ -22,19 +23,12 @@ def check_groups(
     settings: Settings, data: DataFolder, problems: tuple[str, ...] | None
 ) -> Iterator[Finding]:
     """Look at every group that has a table or a mailbox."""
-    for name in sorted({*settings.groups, *_mailboxes(data)}):
+    for name in sorted({*settings.groups, *group_names(data)}):
         group = settings.group(name)
         yield from _check_channels(name, group, problems)
         yield from _check_people(name, group)
         yield from _check_launcher(name, group.launcher, os.environ)
         yield _isolation(name, group)
-
-
-def _mailboxes(data: DataFolder) -> list[str]:
-    try:
-        return [path.name for path in data.ipc.iterdir() if (path / "tasks").is_dir()]
-    except OSError:
-        return []
 
 
 def _check_channels(

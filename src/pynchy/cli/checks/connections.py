@@ -1,0 +1,81 @@
+"""The agent programs that `pynchy connect` has connected: do their tools really come.
+
+The server is started exactly as the program's settings say. What lies in a project may come from
+anybody, so from there nothing is started but this very pynchy, and no environment but ours set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pynchy.cli.checks.finding import Finding, fine, problem, warning
+from pynchy.cli.checks.probe import NoTools, list_tools
+from pynchy.cli.connecting.own import find_own_program
+from pynchy.cli.connecting.plan import find_server
+from pynchy.cli.connecting.programs import CLAUDE, PROGRAMS, Place, Scope, Server, find_place
+from pynchy.errors import ConfigError
+
+SECONDS = 20.0
+_TOOLS = {"ask_user", "check_answer", "withdraw_question"}
+# The session of an agent that runs us is not the one that the server is to be started for.
+_NOT_OURS = ("CLAUDE_CODE_SESSION_ID", "PYNCHY_SESSION_ID", "PYNCHY_CALLED")
+
+
+def check_connections(
+    environ: Mapping[str, str], folder: Path, seconds: float = SECONDS
+) -> Iterator[Finding]:
+    """Look at every program's settings, for all folders and for this one."""
+    for program in PROGRAMS:
+        for scope in Scope:
+            yield from _check(find_place(program, scope, environ, folder), environ, seconds)
+
+
+def _check(place: Place, environ: Mapping[str, str], seconds: float) -> Iterator[Finding]:
+    check = f"{place.program} ({place.scope})"
+    try:
+        server = find_server(place)
+    except ConfigError as exc:
+        yield warning(check, str(exc), "correct the file: the program cannot read it either")
+        return
+    if server is None:
+        return
+    if not server.is_ours:
+        detail = f"{place.path}: {'.'.join(place.keys)} does not start `pynchy mcp`"
+        yield warning(check, detail, "take it out, then pynchy connect")
+    elif stranger := _stranger(place, server):
+        yield warning(check, f"{place.path}: {stranger}, so it was not started", _fix(place))
+    else:
+        yield _try(check, place, server, environ, seconds)
+
+
+def _stranger(place: Place, server: Server) -> str:
+    """Return why a server that somebody else may have written is not to be started."""
+    if place.scope is Scope.USER or place.program == CLAUDE:  # both lie in the person's own files
+        return ""
+    if server.argv[0] != find_own_program():
+        return f"{server.argv[0]} is not the pynchy that runs now"
+    foreign = [name for name in server.env if not name.startswith("PYNCHY_")]
+    return f"it sets {', '.join(foreign)}" if foreign else ""
+
+
+def _try(
+    check: str, place: Place, server: Server, environ: Mapping[str, str], seconds: float
+) -> Finding:
+    inherited = {name: value for name, value in environ.items() if name not in _NOT_OURS}
+    started = time.monotonic()
+    try:
+        tools = list_tools(server.argv, {**inherited, **server.env}, place.folder, seconds)
+    except NoTools as exc:
+        return problem(check, f"{place.path}: {exc}", _fix(place))
+    if missing := _TOOLS - set(tools):
+        detail = f"{place.path}: the server lacks {', '.join(sorted(missing))}"
+        return problem(check, detail, _fix(place))
+    took = f"{time.monotonic() - started:.1f} s"
+    return fine(check, f"connected as group {server.group}: {', '.join(tools)} (in {took})")
+
+
+def _fix(place: Place) -> str:
+    scope = "" if place.scope is Scope.USER else f" --scope {place.scope}"
+    return f"run pynchy connect {place.program}{scope} again"

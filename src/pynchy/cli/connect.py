@@ -1,0 +1,245 @@
+"""`pynchy connect`: let an agent program that a person runs in a terminal ask through pynchy."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pynchy import paths
+from pynchy.cli.connecting.files import check_writable, replace_document
+from pynchy.cli.connecting.launcher import plan_launcher
+from pynchy.cli.connecting.own import find_own_program
+from pynchy.cli.connecting.plan import Change, find_server, plan_connection, plan_removal
+from pynchy.cli.connecting.programs import OPENCODE, PROGRAMS, Place, Scope, find_place
+from pynchy.cli.exits import EXIT_DECLINED
+from pynchy.cli.mailbox import group_names
+from pynchy.cli.options import config_option, data_dir_option, data_folder_of, json_option
+from pynchy.cli.output import is_terminal, show_json
+from pynchy.cli.text import clean
+from pynchy.datafolder import DataFolder
+from pynchy.model import GROUP_PATTERN
+
+_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
+_MOST_LETTERS = 64
+_NO_SESSION = (
+    "OpenCode does not tell its MCP servers which session they serve, so a session cannot be"
+    " resumed; the answer is kept for check_answer"
+)
+_NO_FOLDER = (
+    "a session is resumed in the folder that it was begun in, so --resume needs --scope project"
+)
+_UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
+
+
+def _complete_groups(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in group_names(data_folder_of(ctx)) if name.startswith(incomplete)]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What there is to say when all is done."""
+
+    program: str
+    scope: Scope
+    group: str
+    changes: list[Change]
+    notes: list[str] = field(default_factory=list)
+    copies: list[Path | None] = field(default_factory=list)
+    written: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        copies = [*self.copies, *[None] * len(self.changes)]
+        return {
+            "program": self.program,
+            "scope": self.scope,
+            "group": self.group,
+            "written": self.written,
+            "changes": [
+                {"path": str(change.path), "diff": change.diff(), "copy": copy and str(copy)}
+                for change, copy in zip(self.changes, copies, strict=False)
+            ],
+            "notes": self.notes,
+        }
+
+
+@click.command("connect", short_help="Let an agent in your terminal ask through pynchy.")
+@click.argument("program", type=click.Choice(PROGRAMS))
+@click.option(
+    "--group",
+    metavar="NAME",
+    shell_complete=_complete_groups,
+    help="The group that it asks for.  [default: the program's name, or the project's]",
+)
+@click.option(
+    "--scope",
+    type=click.Choice([str(scope) for scope in Scope]),
+    default=str(Scope.USER),
+    show_default=True,
+    help="For every folder, or for this project alone.",
+)
+@click.option("--resume", is_flag=True, help="Let an answer that comes late resume the session.")
+@click.option("--remove", is_flag=True, help="Take it out again.")
+@click.option("--yes", "-y", is_flag=True, help="Write without asking.")
+@click.option("--dry-run", "--print", is_flag=True, help="Show the change, write nothing.")
+@json_option
+@config_option
+@data_dir_option
+def connect_command(  # noqa: PLR0913 - each is an option
+    data: DataFolder,
+    config: Path | None,
+    program: str,
+    group: str | None,
+    scope: str,
+    *,
+    resume: bool,
+    remove: bool,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    r"""Put pynchy's MCP server into the settings of an agent program, with the right time limits.
+
+    For an agent that you run in a terminal, and whose questions you want on your phone. The change
+    is shown before it is written, a copy of each file is kept beside it, and everything else in it
+    stays as it is. A second run changes nothing.
+
+    Without --resume an answer that comes when the agent has ended is kept for check_answer. With it
+    (and --scope project) pynchy.toml is told to resume the session, unattended.
+
+    Exit code: 0 done, or nothing to do; 1 it cannot be done; 2 nobody said yes.
+
+    \b
+    Examples:
+      pynchy connect claude
+      pynchy connect codex --scope project --resume --yes
+      pynchy connect opencode --remove
+    """
+    place = find_place(program, Scope(scope), os.environ, Path.cwd())
+    if resume and not remove:
+        _check_resume(place)
+    known = find_server(place)
+    name = _group(place, group or (known.group if known and known.is_ours else ""))
+    told = _Told(program, place.scope, name, [])
+    if remove:
+        told.changes = plan_removal(place, os.environ)
+    else:
+        argv = [
+            find_own_program(),
+            "mcp",
+            "--client",
+            program,
+            "--group",
+            name,
+            *_data_option(data),
+        ]
+        told.changes = plan_connection(place, argv, os.environ)
+        if resume:
+            more, note = plan_launcher(place, name, config, os.environ)
+            told.changes += more
+            told.notes += [note] if note else []
+        if program == "codex" and place.scope is Scope.PROJECT:
+            told.notes.append(_UNTRUSTED)
+    _show(told, as_json=as_json)
+    agreed = bool(told.changes) and not dry_run and _is_agreed(yes=yes, as_json=as_json)
+    if agreed:
+        _write(told)
+    if as_json:
+        show_json(told.as_json())
+    else:
+        _say(told, remove=remove, resume=resume, dry_run=dry_run)
+    if told.changes and not agreed and not dry_run:
+        sys.exit(EXIT_DECLINED)
+
+
+def _check_resume(place: Place) -> None:
+    if place.program == OPENCODE:
+        raise click.UsageError(_NO_SESSION)
+    if place.scope is not Scope.PROJECT:
+        raise click.UsageError(_NO_FOLDER)
+
+
+def _group(place: Place, given: str) -> str:
+    """Return the group: as given, else the program's name, or for a project the folder's."""
+    if given:
+        if not _GROUP.match(given):
+            raise click.BadParameter("letters, digits, - _ and . only", param_hint="--group")
+        return given
+    if place.scope is Scope.USER:
+        return place.program
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", place.folder.name).strip("-_")[:_MOST_LETTERS]
+    if not _GROUP.match(name):
+        raise click.UsageError(f"no group can be named after {place.folder}: say --group NAME")
+    return name
+
+
+def _data_option(data: DataFolder) -> list[str]:
+    """Say where the data is unless it is where it always is: programs hand on few variables."""
+    home = {name: value for name, value in os.environ.items() if name == "HOME"}
+    usual = paths.data_dir(None, home).absolute()
+    return [] if data.path == usual else ["--data-dir", str(data.path)]
+
+
+def _show(told: _Told, *, as_json: bool) -> None:
+    if as_json:
+        return
+    for change in told.changes:
+        click.echo(clean(change.diff()))
+        click.echo()
+
+
+def _is_agreed(*, yes: bool, as_json: bool) -> bool:
+    if yes:
+        return True
+    return (
+        not as_json
+        and is_terminal()
+        and sys.stdin.isatty()
+        and click.confirm("Write this?", default=False)
+    )
+
+
+def _write(told: _Told) -> None:
+    for change in told.changes:  # all of them first, so that none is written alone
+        check_writable(change.path)
+    now = datetime.now().astimezone()
+    for change in told.changes:
+        mode = 0o600 if change.is_private else 0o666
+        told.copies.append(replace_document(change.document, change.text, now, mode))
+    told.written = True
+
+
+def _say(told: _Told, *, remove: bool, resume: bool, dry_run: bool) -> None:
+    for note in told.notes:
+        click.echo(f"Note: {clean(note)}.")
+    if not told.changes:
+        state = "is not connected" if remove else f"is connected already, as group {told.group}"
+        click.echo(f"{told.program} {state} ({told.scope}): nothing to change.")
+    elif not told.written:
+        if not dry_run:
+            click.echo("Nothing was written; to write this: the same with --yes", err=True)
+    else:
+        _say_written(told, remove=remove, resume=resume)
+
+
+def _say_written(told: _Told, *, remove: bool, resume: bool) -> None:
+    for change, copy in zip(told.changes, told.copies, strict=True):
+        click.echo(f"Wrote {change.path}" + (f" (before: {copy.name})" if copy else ""))
+    if remove:
+        click.echo(
+            f"{told.program} is no longer connected. A program that runs keeps it to its end."
+        )
+        return
+    click.echo(f"{told.program} asks as group {told.group} from its next start. Then:")
+    click.echo("  pynchy serve       must run, so that somebody is asked" + _restart(resume=resume))
+    click.echo("  pynchy doctor      lists the tools through these very settings")
+
+
+def _restart(*, resume: bool) -> str:
+    return "; restart it for --resume" if resume else ""

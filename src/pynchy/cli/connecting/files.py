@@ -1,0 +1,150 @@
+"""Read and replace a file that belongs to a person.
+
+It is replaced whole or not at all, with its mode and owner; what was there is kept in a copy beside
+it; a symlink stays one; and what somebody else wrote meanwhile is not overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pynchy.errors import ConfigError
+
+_CAP_BYTES = 32 * 1024 * 1024
+_BOM = "\ufeff"
+_WRITABLE = 0o222
+_OTHERS = 0o077
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file as it was read. `text` has plain line ends and no byte order mark."""
+
+    path: Path
+    raw: bytes | None
+    text: str
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a new text, in the manner of the old."""
+        old = (self.raw or b"").decode()
+        if _has_windows_lines(old):
+            text = text.replace("\n", "\r\n")
+        return ((_BOM if old.startswith(_BOM) else "") + text).encode()
+
+
+def read_document(path: Path) -> Document:
+    """Return what is there; an empty text where there is no file. Raise ConfigError."""
+    try:
+        real = path.resolve()
+        if not stat.S_ISREG(real.stat().st_mode):  # before it is opened: a pipe would block
+            raise ConfigError(f"{path}: is no regular file")
+        with real.open("rb") as file:
+            raw = file.read(_CAP_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Document(path, None, "")
+    except (OSError, RuntimeError) as exc:
+        raise ConfigError(f"{path}: cannot be read: {_reason(exc)}") from exc
+    if len(raw) > _CAP_BYTES:
+        raise ConfigError(f"{path}: is larger than {_CAP_BYTES} bytes")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as exc:
+        line = raw.count(b"\n", 0, exc.start) + 1
+        raise ConfigError(f"{path}:{line}: is not UTF-8 text; nothing was written") from exc
+    if _has_windows_lines(text):
+        text = text.replace("\r\n", "\n")
+    return Document(path, raw, text.removeprefix(_BOM))
+
+
+def check_writable(path: Path) -> None:
+    """Raise ConfigError if its owner, or the disk, does not let the file be changed."""
+    real = path.resolve()
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not real.stat().st_mode & _WRITABLE or not os.access(real, os.W_OK):
+            raise ConfigError(
+                f"{path}: is read-only, so something else may look after it; nothing was written"
+            )
+
+
+def replace_document(document: Document, text: str, now: datetime, mode: int) -> Path | None:
+    """Write the new text; return where the copy of the old one is. Raise ConfigError.
+
+    `mode` is for a file that is new.
+    """
+    check_writable(document.path)
+    real = document.path.resolve()
+    try:
+        real.parent.mkdir(mode=0o777 if mode & _OTHERS else 0o700, parents=True, exist_ok=True)
+        copy = _keep_copy(real, document.raw, now)
+        _replace(real, document, document.encode(text), mode)
+    except OSError as exc:
+        raise ConfigError(f"{document.path}: cannot be written: {_reason(exc)}") from exc
+    return copy
+
+
+def _keep_copy(real: Path, raw: bytes | None, now: datetime) -> Path | None:
+    if raw is None:
+        return None
+    info = real.stat()
+    copy = real.with_name(f"{real.name}.before-pynchy-{now:%Y%m%dT%H%M%S}")
+    for number in range(2, 100):
+        try:
+            _write_new(copy, raw, stat.S_IMODE(info.st_mode), info)
+        except FileExistsError:  # twice in a second
+            copy = real.with_name(f"{real.name}.before-pynchy-{now:%Y%m%dT%H%M%S}-{number}")
+        else:
+            return copy
+    raise FileExistsError(errno.EEXIST, "too many copies are beside it", str(copy))
+
+
+def _replace(real: Path, document: Document, data: bytes, mode: int) -> None:
+    info = real.stat() if document.raw is not None else None
+    temporary = real.with_name(f".{real.name}.{os.urandom(6).hex()}.tmp")
+    try:
+        _write_new(temporary, data, stat.S_IMODE(info.st_mode) if info else mode, info)
+        if read_document(document.path).raw != document.raw:
+            raise ConfigError(
+                f"{document.path}: was changed by somebody else just now, so it was left alone;"
+                " run this again"
+            )
+        temporary.replace(real)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(real.parent)
+
+
+def _write_new(path: Path, data: bytes, mode: int, like: os.stat_result | None) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(fd, "wb") as file:
+        if like is not None:
+            if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(PermissionError):  # ours then, as with any editor
+                    os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchmod(fd, mode)
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _has_windows_lines(text: str) -> bool:
+    """True if every line ends as on Windows; a mixture is left as it is."""
+    count = text.count("\r\n")
+    return count > 0 and count == text.count("\n")
+
+
+def _reason(exc: OSError | RuntimeError) -> str:
+    return (isinstance(exc, OSError) and exc.strerror) or str(exc)

@@ -1,0 +1,39 @@
+"""What `--resume` writes into pynchy.toml: how a session that has ended is brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pynchy.cli.connecting.files import read_document
+from pynchy.cli.connecting.plan import Change, open_text
+from pynchy.cli.connecting.programs import Format, Place
+from pynchy.cli.connecting.tomledit import TomlText, Unwritable, write_table
+from pynchy.errors import ConfigError
+from pynchy.paths import own_settings
+
+_SETTINGS = ("kind", "agent", "cwd")
+
+
+def plan_launcher(
+    place: Place, group: str, settings: Path | None, environ: Mapping[str, str]
+) -> tuple[list[Change], str]:
+    """Return what has to change, and what to say of a launcher that is there already.
+
+    Raise ConfigError.
+    """
+    path = settings or own_settings(environ)
+    document = read_document(path)
+    text = open_text(document, Format.TOML)
+    keys = ("groups", group, "launcher")
+    wanted = dict(zip(_SETTINGS, ("process", place.program, str(place.folder)), strict=True))
+    found = text.find(keys)
+    if found is not None:
+        same = all(found.get(name) == value for name, value in wanted.items())
+        return [], "" if same else f"[{'.'.join(keys)}] in {path} is there already and was kept"
+    try:
+        changed = TomlText(document.text).put(keys, wanted)
+    except Unwritable as exc:
+        snippet = write_table(keys, wanted)
+        raise ConfigError(f"{path}: {exc}; put this there yourself:\n{snippet}") from exc
+    return [Change(document, changed.text, is_private=False)], ""
