@@ -1,0 +1,94 @@
+"""A person connects each program with `pynchy connect`, runs it by hand, and it asks."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.agents.programs import Program
+from tests.agents.support import GROUP
+from tests.agents.terminal import Terminal
+
+from pynchy.testing_models import AskUser, Say
+
+QUESTION = "Release to everyone or to the staff first?"
+PROMPT = "Release the new version."
+SCRIPT = ([AskUser(QUESTION, "Everyone", "Staff")], [Say("Staff it is.")])
+
+
+@pytest.fixture
+async def terminal(program: Program, tmp_path: Path) -> AsyncIterator[Terminal]:
+    terminal = Terminal(program, tmp_path)
+    terminal.model.start()
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+async def test_a_connected_program_lists_the_server_calls_it_and_gets_the_answer(
+    terminal: Terminal, scope: str
+) -> None:
+    terminal.prepare(*SCRIPT)
+    terminal.connect("--scope", scope)
+    await terminal.host.start()
+
+    listed = terminal.listed()
+    runner = terminal.begin(PROMPT)
+    [question] = await terminal.asked()
+    terminal.host.answer(question["short_id"], "2")
+    _, second = await terminal.requests(2)
+
+    assert await runner.ended() == 0, runner.text()
+    assert "pynchy" in listed
+    assert "Answer: Staff" in second.text
+    assert (question["agent"], question["task"]) == (terminal.program.agent, "work")
+    tells = terminal.program.agent != "opencode"
+    assert question["session_id"] == (terminal.session_of(runner) if tells else "")
+    [finding] = terminal.doctor()
+    assert finding["status"] == "ok"
+    assert "ask_user" in finding["detail"]
+
+
+async def test_a_late_answer_resumes_the_session_where_the_person_chose_so(
+    terminal: Terminal,
+) -> None:
+    terminal.prepare(*SCRIPT)
+    if terminal.program.agent == "opencode":  # it does not tell its session
+        refused = terminal.pynchy("connect", "opencode", "--scope", "project", "--resume", "--yes")
+        assert refused.returncode == 2
+        assert "does not tell" in refused.stderr
+        return
+    terminal.connect("--scope", "project", "--resume")
+    env = [f"{name} = {json.dumps(value)}" for name, value in terminal.env.items()]
+    with terminal.config.open("a") as file:
+        file.write("\n".join(["", f"[groups.{GROUP}.launcher.env]", *env, ""]))
+    await terminal.host.start()
+    runner = terminal.begin(PROMPT)
+    [question] = await terminal.asked()
+
+    runner.kill()
+    terminal.host.answer(question["short_id"], "2")
+    _, second = await terminal.requests(2)
+
+    for part in (PROMPT, QUESTION, "Everyone", "Answer: Staff"):
+        assert part in second.text
+    closed = await terminal.host.closed(question["request_id"])
+    assert closed["delivered"] == "late"
+
+
+async def test_without_that_choice_the_answer_is_kept_and_nothing_is_started(
+    terminal: Terminal,
+) -> None:
+    terminal.prepare(*SCRIPT)
+    terminal.connect()
+    await terminal.host.start()
+    runner = terminal.begin(PROMPT)
+    [question] = await terminal.asked()
+
+    runner.kill()
+    terminal.host.answer(question["short_id"], "2")
+    kept = await terminal.host.state(question["request_id"], "answered", "undeliverable", "closed")
+
+    assert kept["answers"][0]["selected"] == ["Staff"], kept
+    assert len(terminal.model.requests) == 1
+    assert terminal.host.http("GET", "/api/sessions").body is not None
