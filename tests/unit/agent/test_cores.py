@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -223,3 +224,12 @@ def test_what_stands_among_the_errors_is_no_event(agent: str) -> None:
 def test_the_book_lies_where_the_environment_says() -> None:
     assert str(state_folder({"PYNCHY_STATE_DIR": "/a"})) == "/a"
     assert str(state_folder({"XDG_STATE_HOME": "/b"})) == "/b/agent_runner"
+
+
+def test_codex_resumes_a_session_that_it_named_itself_by_that_name() -> None:
+    named = replace(start(resumes=True), session_id="01a1e4d5-0dca-7182-8cc5-f052f31358ca")
+
+    command = cores.load("codex").command(named)
+
+    assert command.argv[-3:] == ("resume", named.session_id, "-")
+    assert "resume" not in cores.load("codex").command(replace(named, resumes=False)).argv

@@ -29,8 +29,10 @@ def host(tmp_path: Path, settings: Settings) -> Iterator[Host]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command on the test's data folder."""
-    for name in ("PYNCHY_CONFIG", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_TASK"):
+    ours = ("PYNCHY_CONFIG", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_TASK")
+    for name in (*ours, "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PYNCHY_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("LOGNAME", "ana")

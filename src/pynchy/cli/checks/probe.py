@@ -23,6 +23,7 @@ _INITIALIZE = {
 }
 _MOST_LINE = 4 * 1024 * 1024
 _MOST_WORDS = 500
+_GRACE_SECONDS = 2.0
 
 
 class NoTools(Exception):
@@ -46,12 +47,14 @@ def list_tools(
             )
         except (OSError, ValueError) as exc:
             raise NoTools(f"{argv[0]} cannot be started: {exc}") from exc
+        conversation = _Conversation(process, seconds)
         try:
-            return _Conversation(process, seconds).tools()
+            return conversation.tools()
         except NoTools as exc:
+            conversation.end()
             raise NoTools(f"{exc}{_last_words(errors)}") from None
         finally:
-            _end(process)
+            conversation.end()
 
 
 class _Conversation:
@@ -62,7 +65,24 @@ class _Conversation:
         self._seconds = seconds
         self._until = time.monotonic() + seconds
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def end(self) -> None:
+        """End the server in order, by force if it does not; ending twice is harmless."""
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._reader.join(_GRACE_SECONDS)
+        # What it left behind may hold the pipe open for long: then it is not ours to close.
+        if self._process.stdout is not None and not self._reader.is_alive():
+            self._process.stdout.close()
 
     def tools(self) -> list[str]:
         self._say({"id": 0, "method": "initialize", "params": _INITIALIZE})
@@ -118,16 +138,3 @@ def _last_words(errors: IO[bytes]) -> str:
         words = errors.read().decode(errors="replace").strip()
         return f":\n{words}" if words else ""
     return ""
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it in order, and by force if it does not."""
-    with suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    try:
-        process.wait(2)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -150,10 +150,11 @@ def _append(text: str, parent: Value, new: str, indent: str) -> str:
         outer = indent.removesuffix(_indent(text))
         return _paste(text, body_end, parent.end - 1, f"\n{indent}{new}\n{outer}")
     gap = f"\n{indent}" if "\n" in text[parent.start : parent.end] else " "
-    text = _paste(text, body_end, body_end, f"{gap}{new}")
-    # Right behind the last value, so that a comment beside it stays beside it.
     last = inner[-1].end
-    return text if _comma_after(text, last) else _paste(text, last, last, ",")
+    if _comma_after(text, last):  # then ours has one too
+        return _paste(text, body_end, body_end, f"{gap}{new},")
+    # Right behind the last value, so that a comment beside it stays beside it.
+    return f"{text[:last]},{text[last:body_end]}{gap}{new}{text[body_end:]}"
 
 
 def _cut(text: str, parent: Value, start: int, end: int) -> str:
@@ -173,8 +174,8 @@ def _without_line(text: str, start: int, end: int) -> str:
     rest = text[end:]
     if rest.lstrip(" \t\r")[:1] in {"\n", ""}:
         return text[:start].rstrip() + rest
-    if text[:start].rstrip()[-1:] in {"{", "["} and rest.lstrip()[:1] in {"}", "]"}:
-        return text[:start].rstrip() + rest.lstrip()
+    if rest.lstrip(" \t")[:1] in {"}", "]"}:
+        return text[:start].rstrip(" \t") + rest
     return text[:start] + rest.lstrip(" \t")
 
 
