@@ -92,3 +92,21 @@ async def test_without_that_choice_the_answer_is_kept_and_nothing_is_started(
     assert kept["answers"][0]["selected"] == ["Staff"], kept
     assert len(terminal.model.requests) == 1
     assert terminal.host.http("GET", "/api/sessions").body is not None
+
+
+async def test_an_agent_that_pynchy_starts_asks_for_its_own_group_all_the_same(
+    terminal: Terminal,
+) -> None:
+    terminal.prepare(*SCRIPT)
+    connected = terminal.pynchy("connect", terminal.program.agent, "--group", "mine", "--yes")
+    terminal.configure()
+    await terminal.host.start()
+
+    _, out, _ = await terminal.host.cli("run", GROUP, PROMPT, "--json")
+    [question] = await terminal.asked()
+    terminal.host.answer(question["short_id"], "2")
+    _, second = await terminal.requests(2)
+
+    assert connected.returncode == 0, connected.stderr
+    assert question["session_id"] == json.loads(out)["session_id"]
+    assert "Answer: Staff" in second.text
