@@ -9,7 +9,7 @@ from tests.agents.programs import Program
 from tests.agents.support import GROUP
 from tests.agents.terminal import Terminal
 
-from pynchy.testing_models import AskUser, Say
+from pynchy.testing_models import AskUser, CheckAnswer, Say
 
 QUESTION = "Release to everyone or to the staff first?"
 PROMPT = "Release the new version."
@@ -76,22 +76,27 @@ async def test_a_late_answer_resumes_the_session_where_the_person_chose_so(
     assert closed["delivered"] == "late"
 
 
-async def test_without_that_choice_the_answer_is_kept_and_nothing_is_started(
+async def test_without_that_choice_the_answer_is_kept_until_the_agent_asks_for_it(
     terminal: Terminal,
 ) -> None:
-    terminal.prepare(*SCRIPT)
+    terminal.prepare(SCRIPT[0])
     terminal.connect()
     await terminal.host.start()
     runner = terminal.begin(PROMPT)
     [question] = await terminal.asked()
+    target = question["request_id"]
 
     runner.kill()
-    terminal.host.answer(question["short_id"], "2")
-    kept = await terminal.host.state(question["request_id"], "answered", "undeliverable", "closed")
-
-    assert kept["answers"][0]["selected"] == ["Staff"], kept
+    terminal.host.answer(target, "2")
+    await terminal.host.state(target, "undelivered")
     assert len(terminal.model.requests) == 1
-    assert terminal.host.http("GET", "/api/sessions").body is not None
+    terminal.model.add([CheckAnswer(target)], [Say("Staff it is.")])
+    again = terminal.begin("What did they say?")
+    *_, last = await terminal.requests(3)
+
+    assert await again.ended() == 0, again.text()
+    assert "Answer: Staff" in last.text
+    await terminal.host.closed(target)
 
 
 async def test_an_agent_that_pynchy_starts_asks_for_its_own_group_all_the_same(

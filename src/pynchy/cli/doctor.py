@@ -79,7 +79,7 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     yield from check_disk(data)
     yield from check_inotify()
     yield from check_clock(data, now)
-    yield from check_connections(os.environ, Path.cwd())
+    yield from check_connections(data, os.environ, Path.cwd())
     if settings is not None:
         yield from check_groups(settings, data, health.problems)
         yield from look_at_slack(settings, os.environ)

@@ -13,6 +13,7 @@ from tests.unit.cli.support import Run
 
 from pynchy.cli.checks.connections import check_connections
 from pynchy.cli.checks.finding import Status
+from pynchy.datafolder import DataFolder
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 PROGRAMS = ("claude", "codex", "opencode")
@@ -294,11 +295,22 @@ def test_doctor_says_what_keeps_the_tools_away(
     settings = tmp_path / "home" / ".codex" / "config.toml"
     settings.write_text(settings.read_text().replace(PYNCHY, str(path)))
 
-    [finding] = check_connections(os.environ, tmp_path, seconds)
+    data = DataFolder(tmp_path / "data")
+    [finding] = check_connections(data, os.environ, tmp_path, seconds)
 
     assert finding.status is Status.PROBLEM
     assert words in finding.detail
     assert finding.fix == "run pynchy connect codex again"
+
+
+def test_doctor_warns_of_a_connection_to_another_hosts_data(run: Run, tmp_path: Path) -> None:
+    run("connect", "codex", "--data-dir", str(tmp_path / "other"), "--yes")
+
+    finding = connections(run)["codex (user)"]
+
+    assert finding["status"] == "warning"
+    assert f"it asks in {tmp_path / 'other'}" in finding["detail"]
+    assert not (tmp_path / "other").exists()
 
 
 def test_doctor_starts_no_stranger_from_a_projects_files(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
+import pytest
 from tests.unit.cli.support import Host, start_pynchy
 from tests.waiting import DEADLINE_SECONDS
 
@@ -156,3 +158,20 @@ def test_a_sessions_id_is_shown_by_its_beginning_where_that_is_enough(host: Host
         terminal.wait_for("6f1c2f0a-0d1c")
 
     assert process.returncode == 0
+
+
+def test_a_connection_is_written_only_after_a_yes(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    settings = tmp_path / "codex" / "config.toml"
+
+    for word, code, is_written in (("n", 2, False), ("y", 0, True)):
+        with at_terminal(host, "connect", "codex") as (terminal, process):
+            terminal.wait_for("[mcp_servers.pynchy]")
+            terminal.wait_for("Write this? [y/N]: ")
+            assert not settings.exists()
+            terminal.type(f"{word}\n")
+
+        assert process.returncode == code
+        assert settings.exists() == is_written

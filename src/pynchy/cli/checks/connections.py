@@ -15,7 +15,9 @@ from pynchy.cli.checks.probe import NoTools, list_tools
 from pynchy.cli.connecting.own import find_own_program
 from pynchy.cli.connecting.plan import find_server
 from pynchy.cli.connecting.programs import CLAUDE, PROGRAMS, Place, Scope, Server, find_place
+from pynchy.datafolder import DataFolder
 from pynchy.errors import ConfigError
+from pynchy.paths import data_dir
 
 SECONDS = 20.0
 _TOOLS = {"ask_user", "check_answer", "withdraw_question"}
@@ -24,15 +26,18 @@ _NOT_OURS = ("CLAUDE_CODE_SESSION_ID", "PYNCHY_SESSION_ID", "PYNCHY_CALLED")
 
 
 def check_connections(
-    environ: Mapping[str, str], folder: Path, seconds: float = SECONDS
+    data: DataFolder, environ: Mapping[str, str], folder: Path, seconds: float = SECONDS
 ) -> Iterator[Finding]:
     """Look at every program's settings, for all folders and for this one."""
     for program in PROGRAMS:
         for scope in Scope:
-            yield from _check(find_place(program, scope, environ, folder), environ, seconds)
+            place = find_place(program, scope, environ, folder)
+            yield from _check(place, data, environ, seconds)
 
 
-def _check(place: Place, environ: Mapping[str, str], seconds: float) -> Iterator[Finding]:
+def _check(
+    place: Place, data: DataFolder, environ: Mapping[str, str], seconds: float
+) -> Iterator[Finding]:
     check = f"{place.program} ({place.scope})"
     try:
         server = find_server(place)
@@ -46,8 +51,18 @@ def _check(place: Place, environ: Mapping[str, str], seconds: float) -> Iterator
         yield warning(check, detail, "take it out, then pynchy connect")
     elif stranger := _stranger(place, server):
         yield warning(check, f"{place.path}: {stranger}, so it was not started", _fix(place))
+    elif (asked := _data_of(server, environ)) != data.path:
+        detail = f"{place.path}: it asks in {asked}, and this is about {data.path}"
+        yield warning(check, detail, f"{_fix(place)}, with the --data-dir of your host")
     else:
         yield _try(check, place, server, environ, seconds)
+
+
+def _data_of(server: Server, environ: Mapping[str, str]) -> Path:
+    """Return the data folder of the server as a program starts it that hands on HOME alone."""
+    given = server.option("--data-dir")
+    home = {name: value for name, value in environ.items() if name == "HOME"}
+    return data_dir(Path(given) if given else None, home | dict(server.env)).absolute()
 
 
 def _stranger(place: Place, server: Server) -> str:

@@ -71,8 +71,11 @@ class Server:
     @property
     def group(self) -> str:
         """The group that it asks for, empty where it names none."""
-        given = dict(zip(self.argv, self.argv[1:], strict=False))
-        return given.get("--group", "")
+        return self.option("--group")
+
+    def option(self, name: str) -> str:
+        """Return what an option of its command says, empty where it is not there."""
+        return dict(zip(self.argv, self.argv[1:], strict=False)).get(name, "")
 
 
 def find_project(folder: Path) -> Path:
