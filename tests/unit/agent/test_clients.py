@@ -15,9 +15,9 @@ CLAUDE_SESSION = "78b44436-2bb0-456c-9515-4b1a6696eadf"
 
 
 class Served:
-    """What `pynchy mcp` left in the mailbox after a call of `ask_user` that did not wait."""
+    """What `pynchy mcp` left in the mailbox after calls of `ask_user` that did not wait."""
 
-    def __init__(self, folder: Path, client: str, meta: dict[str, str], **env: str) -> None:
+    def __init__(self, folder: Path, client: str, *metas: dict[str, str], **env: str) -> None:
         work = folder / "website"
         work.mkdir()
         command = [PYNCHY, "mcp", "--group", "g", "--data-dir", str(folder / "data")]
@@ -32,13 +32,16 @@ class Served:
         assert process.stdin
         assert process.stdout
         arguments = {"questions": [{"question": "Deploy?"}], "wait_for_response": False}
-        params = {"name": "ask_user", "arguments": arguments, "_meta": meta}
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        process.stdin.write(json.dumps(call) + "\n")
-        process.stdin.flush()
-        assert "request_id" in process.stdout.readline()
+        for number, meta in enumerate(metas):
+            params = {"name": "ask_user", "arguments": arguments, "_meta": meta}
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            process.stdin.write(json.dumps(call) + "\n")
+            process.stdin.flush()
+            assert "request_id" in process.stdout.readline()
         tasks = folder / "data" / "ipc" / "g" / "tasks"
-        self.request: dict[str, Any] = json.loads(next(tasks.glob("*.json")).read_text())
+        found = [json.loads(path.read_text()) for path in tasks.glob("*.json")]
+        self.sessions = sorted(one.get("session_id", "") for one in found)
+        self.request: dict[str, Any] = found[0]
         self.lease: dict[str, Any] = json.loads(next(tasks.glob("*.lease")).read_text())
         process.stdin.close()
         process.stdout.close()
@@ -69,3 +72,12 @@ def test_a_session_that_was_told_outright_wins(tmp_path: Path) -> None:
 
     assert served.request["session_id"] == served.lease["session_id"] == "mine"
     assert (served.request["agent"], served.request["task"]) == ("me", "work")
+
+
+def test_each_question_is_of_the_session_that_called_and_the_lease_of_the_last(
+    tmp_path: Path,
+) -> None:
+    served = Served(tmp_path, "codex", {}, {"threadId": "t1"}, {"threadId": "t2"})
+
+    assert served.sessions == ["", "t1", "t2"]
+    assert served.lease["session_id"] == "t2"

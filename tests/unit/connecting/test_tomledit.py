@@ -74,6 +74,9 @@ def test_a_table_in_the_midst_is_replaced_where_it_stands() -> None:
 def test_what_is_written_in_another_way_is_not_rewritten(text: str) -> None:
     with pytest.raises(Unwritable):
         TomlText(text).put(OURS, ENTRY)
+    if TomlText(text).find(OURS):
+        with pytest.raises(Unwritable):
+            TomlText(text).drop(OURS)
 
 
 @pytest.mark.parametrize(
