@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +18,15 @@ from pynchy.cli.connecting.files import check_writable, replace_document
 from pynchy.cli.connecting.launcher import plan_launcher
 from pynchy.cli.connecting.own import find_own_program
 from pynchy.cli.connecting.plan import Change, find_server, plan_connection, plan_removal
-from pynchy.cli.connecting.programs import OPENCODE, PROGRAMS, Place, Scope, find_place
+from pynchy.cli.connecting.programs import (
+    CLAUDE,
+    CODEX,
+    OPENCODE,
+    PROGRAMS,
+    Place,
+    Scope,
+    find_place,
+)
 from pynchy.cli.exits import EXIT_DECLINED
 from pynchy.cli.mailbox import group_names
 from pynchy.cli.options import config_option, data_dir_option, data_folder_of, json_option
@@ -36,6 +45,7 @@ _NO_FOLDER = (
     "a session is resumed in the folder that it was begun in, so --resume needs --scope project"
 )
 _UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
+_UNSHARED = "this file names the pynchy of this machine, so keep it out of what you share"
 
 
 def _complete_groups(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -144,8 +154,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
             more, note = plan_launcher(place, name, config, os.environ)
             told.changes += more
             told.notes += [note] if note else []
-        if program == "codex" and place.scope is Scope.PROJECT:
-            told.notes.append(_UNTRUSTED)
+        told.notes += _notes(place)
     _show(told, as_json=as_json)
     agreed = bool(told.changes) and not dry_run and _is_agreed(yes=yes, as_json=as_json)
     if agreed:
@@ -156,6 +165,17 @@ def connect_command(  # noqa: PLR0913 - each is an option
         _say(told, remove=remove, resume=resume, dry_run=dry_run)
     if told.changes and not agreed and not dry_run:
         sys.exit(EXIT_DECLINED)
+
+
+def _notes(place: Place) -> list[str]:
+    notes = []
+    if shutil.which(place.program) is None:
+        notes.append(f"there is no {place.program} on your PATH")
+    if place.scope is Scope.PROJECT and place.program != CLAUDE:
+        notes.append(_UNSHARED)
+    if place.scope is Scope.PROJECT and place.program == CODEX:
+        notes.append(_UNTRUSTED)
+    return notes
 
 
 def _check_resume(place: Place) -> None:
