@@ -132,30 +132,15 @@ def connect_command(  # noqa: PLR0913 - each is an option
       pynchy connect opencode --remove
     """
     place = find_place(program, Scope(scope), os.environ, Path.cwd())
-    if resume and not remove:
-        _check_resume(place)
     known = find_server(place)
     name = _group(place, group or (known.group if known and known.is_ours else ""))
     told = _Told(program, place.scope, name, [])
     if remove:
         told.changes = plan_removal(place, os.environ)
     else:
-        argv = [
-            find_own_program(),
-            "mcp",
-            "--client",
-            program,
-            "--group",
-            name,
-            *_data_option(data),
-        ]
-        told.changes = plan_connection(place, argv, os.environ)
-        if resume:
-            more, note = plan_launcher(place, name, config, os.environ)
-            told.changes += more
-            told.notes += [note] if note else []
-        told.notes += _notes(place)
-    _show(told, as_json=as_json)
+        _plan(told, place, data, config, resume=resume)
+    if not as_json:
+        _show(told)
     agreed = bool(told.changes) and not dry_run and _is_agreed(yes=yes, as_json=as_json)
     if agreed:
         _write(told)
@@ -165,6 +150,21 @@ def connect_command(  # noqa: PLR0913 - each is an option
         _say(told, remove=remove, resume=resume, dry_run=dry_run)
     if told.changes and not agreed and not dry_run:
         sys.exit(EXIT_DECLINED)
+
+
+def _plan(
+    told: _Told, place: Place, data: DataFolder, config: Path | None, *, resume: bool
+) -> None:
+    """Work out what has to change so that the program asks, and its session is resumed if so."""
+    if resume:
+        _check_resume(place)
+    command = [find_own_program(), "mcp", "--client", place.program, "--group", told.group]
+    told.changes = plan_connection(place, [*command, *_data_option(data)], os.environ)
+    told.notes += _notes(place)
+    if resume:
+        more, note = plan_launcher(place, told.group, config, os.environ)
+        told.changes += more
+        told.notes += [note] if note else []
 
 
 def _notes(place: Place) -> list[str]:
@@ -206,9 +206,7 @@ def _data_option(data: DataFolder) -> list[str]:
     return [] if data.path == usual else ["--data-dir", str(data.path)]
 
 
-def _show(told: _Told, *, as_json: bool) -> None:
-    if as_json:
-        return
+def _show(told: _Told) -> None:
     for change in told.changes:
         click.echo(clean(change.diff()))
         click.echo()

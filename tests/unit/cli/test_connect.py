@@ -220,6 +220,18 @@ def test_a_project_is_the_repository_and_its_group_is_named_after_it(
     assert (below.parent / "opencode.json").exists()
 
 
+def test_where_a_link_leads_is_shown(
+    run: Run, write: Callable[[str, str], Path], files: dict[str, Path], tmp_path: Path
+) -> None:
+    target = tmp_path / "dotfiles.toml"
+    target.write_text("")
+    write("codex", "").unlink()
+    files["codex"].symlink_to(target)
+
+    assert f"{files['codex']} → {target}" in run("connect", "codex", "--yes").stdout
+    assert "[mcp_servers.pynchy]" in target.read_text()
+
+
 def test_resume_writes_the_launcher_and_keeps_one_that_is_there(run: Run, tmp_path: Path) -> None:
     settings = tmp_path / "pynchy.toml"
     settings.write_text("# mine\n[groups.web]\nchannels = ['local']\n")

@@ -52,10 +52,10 @@ class Change:
     def diff(self) -> str:
         """Return the change as a unified diff."""
         old, new = self.document.text, self.text
-        before = str(self.path) if self.document.raw is not None else "/dev/null"
-        lines = difflib.unified_diff(
-            old.splitlines(), new.splitlines(), before, str(self.path), lineterm=""
-        )
+        # Where it really goes must be seen: a project's file may be a link to anywhere.
+        name = f"{self.path} → {self.path.resolve()}" if self.path.is_symlink() else str(self.path)
+        before = name if self.document.raw is not None else "/dev/null"
+        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="")
         return "\n".join(lines)
 
 

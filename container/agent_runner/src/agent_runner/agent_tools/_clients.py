@@ -22,11 +22,6 @@ def session_key(client: str) -> str:
     return _CALL_KEYS.get(client, "")
 
 
-def tells_session(client: str) -> bool:
-    """Say whether a question of this client can be answered to its session later."""
-    return client in _VARIABLES or client in _CALL_KEYS
-
-
 def workplace() -> str:
     """Return the name of the folder that the client works in, for cards that name no task."""
     try:
