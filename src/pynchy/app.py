@@ -53,10 +53,9 @@ from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.sessions.base import Launcher
-from pynchy.sessions.command import CommandLauncher
+from pynchy.sessions.factory import make_launcher
 from pynchy.sessions.files import FileSessions
 from pynchy.sessions.output import Piece, read_output
-from pynchy.sessions.process import ProcessLauncher
 
 log = logging.getLogger(__name__)
 
@@ -296,9 +295,7 @@ class Host:
         launchers: dict[GroupName, Launcher] = {}
         for name, group in self._settings.groups.items():
             if group.launcher is not None:
-                kind = ProcessLauncher if group.launcher.kind == "process" else CommandLauncher
-                launcher = kind(self._data.path, GroupName(name), group.launcher, environ)
-                launchers[GroupName(name)] = launcher
+                launchers[GroupName(name)] = make_launcher(self._data.path, name, group, environ)
         return launchers
 
     def _make_roll(self) -> Roll:

@@ -5,19 +5,23 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.contract.engine import Engine
 from tests.waiting import until
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName, RequestId, SessionId
 from pynchy.sessions.base import Launch, Launcher, Runner
+from pynchy.sessions.box import BoxedLauncher
+from pynchy.sessions.bubblewrap import BubblewrapLauncher
 from pynchy.sessions.command import CommandLauncher
+from pynchy.sessions.docker import DockerLauncher
 from pynchy.sessions.process import ProcessLauncher
 from pynchy.testing import FakeLauncher, FakeRunner
 
@@ -73,6 +77,41 @@ class ProcessBench(CommandBench):
         return ProcessLauncher(self._folder, GROUP, settings, dict(os.environ))
 
 
+class BoxBench(CommandBench):
+    """A box: what the runner needs lies in its workspace."""
+
+    kind = "bubblewrap"
+    launcher_class: type[BoxedLauncher] = BubblewrapLauncher
+    inside = ""
+
+    def restarted(self) -> Launcher:
+        workspace = self._folder / "boxes" / GROUP / "workspace"
+        workspace.mkdir(parents=True, exist_ok=True)
+        self._order = workspace / "order"
+        program = workspace / "agent_runner"
+        program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{SCRIPT}' {self._order} \"$@\"\n")
+        program.chmod(0o700)
+        runner = f"{self.inside or workspace}/agent_runner"
+        settings = LauncherSettings(kind=self.kind, agent="claude", runner=runner)
+        return self.launcher_class(self._folder, GROUP, settings, self.environ())
+
+    def environ(self) -> dict[str, str]:
+        return dict(os.environ)
+
+
+class DockerBench(BoxBench):
+    kind = "docker"
+    launcher_class = DockerLauncher
+    inside = "/workspace"
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = Engine(folder)
+        super().__init__(folder)
+
+    def environ(self) -> dict[str, str]:
+        return self.engine.environ()
+
+
 class FakeBench:
     def __init__(self) -> None:
         self.launcher = FakeLauncher()
@@ -85,17 +124,32 @@ class FakeBench:
         runner.finish(f"exit code {code}" if code else None)
 
 
-@pytest.fixture(params=["command", "process", "fake"])
+BENCHES: dict[str, Callable[[Path], Bench]] = {
+    "command": CommandBench,
+    "process": ProcessBench,
+    "docker": DockerBench,
+    "fake": lambda _: FakeBench(),
+}
+if os.environ.get("PYNCHY_TEST_SANDBOX"):  # make test-sandbox, which installs it
+    BENCHES["bubblewrap"] = BoxBench
+
+
+@pytest.fixture(params=BENCHES)
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
-    kinds = {"command": CommandBench, "process": ProcessBench}
-    made: Bench = kinds[request.param](tmp_path) if request.param in kinds else FakeBench()
+    made = BENCHES[request.param](tmp_path)
     yield made
     await made.launcher.close()
+    if isinstance(made, DockerBench):
+        made.engine.stop()
 
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Launch:
-    return Launch(GROUP, SESSION, "q1", 1, tmp_path / "initial.json", tmp_path, RequestId("q1"))
+    mailbox = tmp_path / "ipc" / GROUP
+    for name in ("tasks", "responses", "input"):
+        (mailbox / name).mkdir(parents=True)
+    initial = mailbox / "input" / "initial.json"
+    return Launch(GROUP, SESSION, "q1", 1, initial, mailbox, RequestId("q1"))
 
 
 async def test_a_runner_that_ends_well_has_no_error(bench: Bench, launch: Launch) -> None:
@@ -292,7 +346,7 @@ async def test_the_runner_program_is_told_what_to_run_and_where_the_session_live
     end = await (await launcher.start(launch)).ended()
 
     assert end.error is None
-    assert json.loads((tmp_path / "told").read_text()) == {
+    assert json.loads(launch.initial.with_name("told").read_text()) == {
         "argv": [
             "--initial",
             str(launch.initial),
@@ -304,7 +358,7 @@ async def test_the_runner_program_is_told_what_to_run_and_where_the_session_live
         ],
         "cwd": str(home),
         "HOME": str(home),
-        "PYNCHY_IPC_DIR": str(tmp_path),
+        "PYNCHY_IPC_DIR": str(launch.ipc_dir),
         "PYNCHY_SESSION_ID": "s1",
         "PYNCHY_AGENT": "claude",
         "PYNCHY_TASK": "Mend it",
@@ -319,7 +373,7 @@ async def test_a_person_may_choose_another_agent_and_an_unknown_place_is_the_lau
 
     await (await launcher.start(replace(launch, chosen="codex"))).ended()
 
-    told = json.loads((tmp_path / "told").read_text())
+    told = json.loads(launch.initial.with_name("told").read_text())
     assert told["argv"][2:4] == ["--agent", "codex"]
     assert (told["cwd"], told["HOME"], told["PYNCHY_AGENT"]) == (str(tmp_path), "/now", "codex")
     await launcher.close()
@@ -334,7 +388,7 @@ async def test_a_stubborn_runner_is_killed_when_it_is_stopped(
     )
     launcher = process_launcher(tmp_path, stubborn, term_grace=0.2)
     runner = await launcher.start(launch)
-    await until((tmp_path / "ready").exists)
+    await until(launch.initial.with_name("ready").exists)
 
     await runner.stop()
 
@@ -367,7 +421,7 @@ async def test_a_command_is_given_its_arguments_and_environment_without_a_shell(
     end = await (await launcher.start(launch)).ended()
 
     assert end.error is None
-    expected = [launch.initial, "s1", "$HOME; {x}", "s1", tmp_path, "yes", tmp_path]
+    expected = [launch.initial, "s1", "$HOME; {x}", "s1", launch.ipc_dir, "yes", tmp_path]
     assert told.read_text().split("|") == [str(part) for part in expected]
     await launcher.close()
 

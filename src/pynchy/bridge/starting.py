@@ -9,7 +9,6 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pynchy import wire
 from pynchy.bridge.restating import Restating
@@ -124,7 +123,7 @@ class Starting:
                 f"group {group} has no launcher: say in [groups.{group}.launcher] how its agent "
                 "is started, and restart pynchy serve"
             )
-        if agent and settings.kind != "process":
+        if agent and settings.kind == "command":
             raise NotStarted(
                 f"group {group} is started by a command of its own, so no agent can be chosen"
             )
@@ -139,6 +138,7 @@ class Starting:
         await asyncio.to_thread(mailbox.make)
         first = wire.first_json(session_id, wanted.prompt)
         initial = await asyncio.to_thread(mailbox.write_initial, session_id, first)
+        home, cwd = settings.places(mailbox.path.parents[1], group, self._environ)
         return Launch(
             group=group,
             session_id=session_id,
@@ -149,8 +149,8 @@ class Starting:
             agent=wanted.agent or settings.agent or "",
             task=_task(wanted.prompt),
             chosen=wanted.agent or settings.agent or "",
-            home=settings.env.get("HOME", self._environ.get("HOME", "")),
-            cwd=str(settings.cwd or Path.cwd()),
+            home=home,
+            cwd=cwd,
         )
 
 

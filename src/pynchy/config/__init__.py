@@ -8,6 +8,7 @@ report    findings ► file:line:column, the line and a caret; places: where thi
 
 from pynchy.config.loading import example_settings, load_settings
 from pynchy.config.models import (
+    BOXES,
     KINDS,
     KNOWN_CHANNELS,
     LOCAL,
@@ -22,9 +23,10 @@ from pynchy.config.models import (
     SlackChannelSettings,
     WebChannelSettings,
 )
-from pynchy.config.values import PLACEHOLDERS, Duration, Size
+from pynchy.config.values import PLACEHOLDERS, Duration, Size, split_address
 
 __all__ = [
+    "BOXES",
     "KINDS",
     "KNOWN_CHANNELS",
     "LOCAL",
@@ -43,4 +45,5 @@ __all__ = [
     "WebChannelSettings",
     "example_settings",
     "load_settings",
+    "split_address",
 ]

@@ -6,7 +6,7 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 from collections.abc import Iterable, Iterator
 
 from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
-from pynchy.config.models import KINDS, LauncherSettings, Settings
+from pynchy.config.models import KINDS, LauncherSettings, Settings, either
 from pynchy.config.places import Loc
 
 
@@ -45,24 +45,53 @@ def _routes(settings: Settings, known: frozenset[str]) -> Iterator[Finding]:
 def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Finding]:
     if launcher is None:
         return
-    table, written = ("groups", group, "launcher"), launcher.model_fields_set
-    for kind, (needed, *_) in KINDS.items():
-        foreign = sorted(written & set(KINDS[kind])) if kind != launcher.kind else []
-        for name in foreign:
+    table = ("groups", group, "launcher")
+    yield from _foreign(table, launcher)
+    needed = KINDS[launcher.kind][0]
+    if not getattr(launcher, needed):
+        told = LauncherSettings.model_fields[needed].description
+        yield Finding(
+            loc=table,
+            message=f'[{dotted(table)}] needs "{needed}"',
+            notes=(f"{needed} must be {told}",),
+            at_key=True,
+        )
+    yield from _network(table, launcher)
+
+
+def _foreign(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
+    """Find the settings that belong to other kinds of launcher."""
+    for name in sorted(launcher.model_fields_set):
+        kinds = [kind for kind, names in KINDS.items() if name in names]
+        if kinds and launcher.kind not in kinds:
+            where = either(kinds)
             yield Finding(
                 loc=(*table, name),
-                message=f'{dotted((*table, name))} is only for kind = "{kind}"',
-                notes=(f'add kind = "{kind}", or remove {name}',),
+                message=f"{dotted((*table, name))} is only for kind = {where}",
+                notes=(f"add kind = {where}, or remove {name}", *_instead(name, launcher)),
                 at_key=True,
             )
-        if kind == launcher.kind and not getattr(launcher, needed):
-            told = LauncherSettings.model_fields[needed].description
-            yield Finding(
-                loc=table,
-                message=f'[{dotted(table)}] needs "{needed}"',
-                notes=(f"{needed} must be {told}",),
-                at_key=True,
-            )
+
+
+def _instead(name: str, launcher: LauncherSettings) -> tuple[str, ...]:
+    is_place = name == "cwd" and launcher.is_box
+    return ("a box has a workspace in its place",) if is_place else ()
+
+
+def _network(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
+    if launcher.network == "bridge" and launcher.kind == "bubblewrap":
+        yield Finding(
+            loc=(*table, "network"),
+            message=f'{dotted((*table, "network"))} = "bridge" is only for kind = "docker"',
+            notes=('allowed: "none", "proxy" or "host"',),
+        )
+    if (launcher.network == "proxy") != (launcher.proxy is not None):
+        yield Finding(
+            loc=(*table, "network" if launcher.proxy is None else "proxy"),
+            message=f'{dotted(table)}: network = "proxy" and a proxy go together',
+            notes=('such as network = "proxy" with proxy = "127.0.0.1:8080"',),
+            at_key=True,
+        )
 
 
 def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:

@@ -6,6 +6,7 @@ is the phrase after "must be" in an error.
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
@@ -19,8 +20,10 @@ from pynchy.config.values import (
     Duration,
     Folder,
     GroupName,
+    Image,
     Port,
     PositiveDuration,
+    ProxyAddress,
     Rate,
     Size,
     Template,
@@ -32,17 +35,27 @@ from pynchy.config.values import (
 LOCAL = "local"
 SLACK = "slack"
 WEB = "web"
-# The settings that only one kind of launcher has, the one that it needs first.
+_AGENT = ("agent", "runner", "args")
+_BOX = ("home", "workspace", "read", "write", "pass_env", "network", "proxy", "memory", "pids")
+# The settings that not every kind of launcher has, the one that it needs first.
 KINDS: dict[str, tuple[str, ...]] = {
-    "command": ("command",),
-    "process": ("agent", "runner", "args"),
+    "command": ("command", "cwd"),
+    "process": (*_AGENT, "cwd"),
+    "bubblewrap": (*_AGENT, *_BOX, "hide"),
+    "docker": (*_AGENT, *_BOX, "image", "engine", "options"),
 }
+# The kinds that put the agent into a box of its own.
+BOXES = ("bubblewrap", "docker")
 
 
-def _either(words: Sequence[str]) -> str:
+def either(words: Sequence[str]) -> str:
     """Return `"a", "b" or "c"`."""
     *others, last = (f'"{word}"' for word in words)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+_A_FOLDER = 'an absolute path, such as "/srv/agent" or "~/agent"'
+_FOLDERS = 'a list of absolute paths, such as ["/srv/data", "~/tools"]'
 
 
 class _Table(BaseModel):
@@ -146,15 +159,15 @@ class LauncherSettings(_Table):
     `checks` sees to it that a launcher has what its kind needs, and nothing of another kind.
     """
 
-    kind: Literal["command", "process"] = Field(
-        default="command", description='"command" or "process"'
+    kind: Literal["command", "process", "bubblewrap", "docker"] = Field(
+        default="command", description=either(tuple(KINDS))
     )
     command: tuple[Template, ...] = Field(
         default=(),
         min_length=1,
         description='a list of strings that is not empty, such as ["agent", "{initial}"]',
     )
-    agent: AgentName | None = Field(default=None, description=_either(AGENTS))
+    agent: AgentName | None = Field(default=None, description=either(AGENTS))
     runner: Argument = Field(
         default="agent_runner", min_length=1, description='a program, such as "/opt/agent_runner"'
     )
@@ -164,8 +177,32 @@ class LauncherSettings(_Table):
     env: dict[Variable, Argument] = Field(
         default={}, description='a table of strings, such as { LANG = "C.UTF-8" }'
     )
-    cwd: Folder | None = Field(
-        default=None, description='an absolute path, such as "/srv/agent" or "~/agent"'
+    cwd: Folder | None = Field(default=None, description=_A_FOLDER)
+    home: Folder | None = Field(default=None, description=_A_FOLDER)
+    workspace: Folder | None = Field(default=None, description=_A_FOLDER)
+    read: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    write: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    hide: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    pass_env: tuple[Variable, ...] = Field(
+        default=(), description='a list of variables, such as ["ANTHROPIC_API_KEY"]'
+    )
+    network: Literal["none", "proxy", "bridge", "host"] = Field(
+        default="none", description='"none", "proxy", "bridge" or "host"'
+    )
+    proxy: ProxyAddress | None = Field(
+        default=None,
+        description='an address with a port from 1024 on, such as "127.0.0.1:8080"',
+    )
+    memory: Size = 4 * 1024**3
+    pids: Count = 1024
+    image: Image = Field(
+        default="pynchy-agent", description='the name of an image, such as "pynchy-agent"'
+    )
+    engine: Literal["docker", "podman"] = Field(
+        default="docker", description='"docker" or "podman"'
+    )
+    options: tuple[Argument, ...] = Field(
+        default=(), description='a list of strings, such as ["--cpus", "2"]'
     )
     timeout: PositiveDuration = timedelta(hours=2)
     term_grace: Duration = timedelta(seconds=10)
@@ -175,6 +212,19 @@ class LauncherSettings(_Table):
     def argv(self, values: Mapping[str, str]) -> list[str]:
         """Return the command with every placeholder filled in."""
         return [fill(part, values) for part in self.command]
+
+    @property
+    def is_box(self) -> bool:
+        """True if the agent is put into a box."""
+        return self.kind in BOXES
+
+    def places(self, data: Path, group: str, environ: Mapping[str, str]) -> tuple[str, str]:
+        """Return the HOME and the folder that a new session works in."""
+        if self.is_box:
+            own = data / "boxes" / group
+            return str(self.home or own / "home"), str(self.workspace or own / "workspace")
+        home = self.env.get("HOME", environ.get("HOME", ""))
+        return home, str(self.cwd or Path.cwd())
 
 
 class GroupSettings(_Table):

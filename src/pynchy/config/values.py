@@ -38,6 +38,9 @@ _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,9})?)"
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds"}
 _DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit}\s*)?" for unit in _UNITS))
 _SIZE = re.compile(rf"{_NUMBER}\s*([KMGT]?)(I?)B", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
+# Below, only root may listen; the agent in its box finds the proxy at the same port.
+_LEAST_PORT, _LAST_PORT = 1024, 65535
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -127,6 +130,19 @@ def _check_folder(path: Path) -> Path:
     return expanded
 
 
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of "host:port" or "[::1]:port". Raise ValueError for anything else."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not _LEAST_PORT <= int(match[3]) <= _LAST_PORT:
+        raise ValueError("not an address with a port")
+    return match[1] or match[2], int(match[3])
+
+
+def _check_address(address: str) -> str:
+    split_address(address)
+    return address
+
+
 def _check_different(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise _refusal("names the same channel twice", "allowed: each channel once")
@@ -180,3 +196,5 @@ Argument = Annotated[str, AfterValidator(_check_argument)]
 Template = Annotated[Argument, AfterValidator(_check_template)]
 Variable = Annotated[str, AfterValidator(_check_variable)]
 Folder = Annotated[Path, AfterValidator(_check_folder)]
+ProxyAddress = Annotated[str, AfterValidator(_check_address)]
+Image = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$", max_length=500)]

@@ -43,20 +43,23 @@ _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a launch starts, never through a shell."""
+    """What a launch starts, never through a shell, and what is run when that has ended."""
 
     argv: list[str]
     cwd: str | None
     env: dict[str, str]
+    after: tuple[str, ...] = ()
 
 
 class SupervisedLauncher(ABC):
     """Runs a program for each launch; what program, the kinds of launcher say.
 
-    Where a program `may_leave` something behind, what it started lives on when it ends well.
+    Where a program `may_leave` something behind, what it started lives on when it ends well. One
+    that `shares_lock` holds the job's lock too, and so is known to live if its supervisor is dead.
     """
 
     may_leave = False
+    shares_lock = True
 
     def __init__(self, data: Path, group: GroupName, settings: LauncherSettings) -> None:
         data.joinpath("runners").mkdir(mode=0o700, exist_ok=True)
@@ -68,6 +71,9 @@ class SupervisedLauncher(ABC):
     @abstractmethod
     def program(self, launch: Launch) -> Program:
         """Return what to start for the launch."""
+
+    def clear_way(self, launch: Launch) -> None:
+        """End what an earlier runner of the session has left that is no process of ours."""
 
     async def adopt(self) -> None:
         """See Launcher."""
@@ -141,6 +147,7 @@ class SupervisedLauncher(ABC):
             # A retry counts its attempts anew; what an old one left must not pass for its own.
             self._folder.remove(f"{stem}.result")
             self._folder.remove(f"{stem}.stop")
+            self.clear_way(launch)
             self._folder.replace(f"{stem}.job", self._job(launch, program, lock_fd))
             return self._start_supervisor(stem, lock_fd, program.env)
         finally:
@@ -200,6 +207,8 @@ class SupervisedLauncher(ABC):
                 "log": f"{path}.log",
                 "stop": f"{path}.stop",
                 "result": f"{path}.result",
+                "shares_lock": self.shares_lock,
+                "after": program.after,
                 "may_leave": self.may_leave,
             }
         ).encode()

@@ -4,7 +4,8 @@ Started as a program of its own (standard library only) with the path of a job f
 inherited lock for as long as it or the command lives, ends the command at its cap or when
 `<job>.stop` appears (term, then kill), and leaves `<job>.result` behind, so that a host which died
 meanwhile can find out. Whatever the command started has ended before that, in whatever process
-group it is, unless the job says that a command which ends well may leave something behind.
+group it is, unless the job says that a command which ends well may leave something behind; and
+so has what `after` ends.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _STOPPED = "stopped"
 _REST_LOOK_SECONDS = 0.05
 # What cannot be killed, such as a program of another user, is left alone after this.
 _KILL_SECONDS = 5.0
+_AFTER_SECONDS = 30.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -45,13 +47,17 @@ class Job:
     stop: str
     result: str
     may_leave: bool
+    shares_lock: bool = True
+    after: tuple[str, ...] = ()
 
 
 def main(job_path: str) -> int:
     """Run the job and return 0 if its result was written."""
     job = Job(**json.loads(Path(job_path).read_bytes()))
     _become_reaper()
-    _write(Path(job.result), _run(job))
+    result = _run(job)
+    _clear_away(job)
+    _write(Path(job.result), result)
     return 0
 
 
@@ -65,7 +71,8 @@ def _run(job: Job) -> dict[str, object]:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=[job.lock_fd],
+                # What is in a box must not have it: who holds a lock can let go of it.
+                pass_fds=[job.lock_fd] if job.shares_lock else [],
             )
         except OSError as exc:
             return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
@@ -79,6 +86,20 @@ def _run(job: Job) -> dict[str, object]:
     killed = _end(process, job.term_grace)
     error = f"{why} (killed after {job.term_grace:g} s)" if killed else why
     return {"exit_code": process.returncode, "error": error, "stopped": why == _STOPPED}
+
+
+def _clear_away(job: Job) -> None:
+    """Run what ends the rest that is no process of ours, such as a container."""
+    if job.after:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - the launcher's own
+                job.after,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_AFTER_SECONDS,
+                check=False,
+            )
 
 
 def _wait(process: subprocess.Popen[bytes], job: Job) -> str | None:
@@ -151,7 +172,7 @@ def _signal_rest(process: subprocess.Popen[bytes], number: signal.Signals) -> No
 def _rest(process: subprocess.Popen[bytes]) -> list[int]:
     """Return what lives of the command, as numbers for os.kill."""
     if sys.platform == "linux":
-        return _descendants(os.getpid())
+        return descendants(os.getpid())
     try:
         os.killpg(process.pid, 0)
     except OSError:
@@ -159,7 +180,7 @@ def _rest(process: subprocess.Popen[bytes]) -> list[int]:
     return [-process.pid]
 
 
-def _descendants(ancestor: int) -> list[int]:
+def descendants(ancestor: int) -> list[int]:
     """Return the living processes below this one."""
     children: dict[int, list[int]] = {}
     zombies = set()

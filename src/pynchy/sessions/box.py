@@ -1,0 +1,196 @@
+"""What every box has in common: what the agent in it sees, may write, and is told.
+
+An agent in a box has its mailbox (`tasks/` to write, `responses/` and `input/` to read), a home and
+a workspace that stay from one runner to the next, and what the settings name besides. It is given
+no variable of the host's but a few harmless ones and those that `pass_env` names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import agent_runner
+from pynchy.config import LauncherSettings, split_address
+from pynchy.errors import DeliveryFailed
+from pynchy.model import GroupName
+from pynchy.sessions import keeper
+from pynchy.sessions.base import Launch
+from pynchy.sessions.command import told
+from pynchy.sessions.supervised import Program, SupervisedLauncher
+
+# The agent's own: its folders in the mailbox, and whether it may write there.
+MAILBOX = {"tasks": True, "responses": False, "input": False}
+# Where a box finds the far end of its way out.
+SOCKET_INSIDE = "/run/pynchy/proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A folder of the host as the agent sees it."""
+
+    source: Path
+    inside: str
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What one runner is given. All else of the machine it cannot see or cannot change."""
+
+    launch: Launch
+    binds: list[Bind]
+    home: str
+    cwd: str
+    command: list[str]
+    env: dict[str, str]
+
+
+class BoxedLauncher(SupervisedLauncher):
+    """Runs `agent_runner` in a box for each launch. `uid` is the agent's user, if not our own."""
+
+    def __init__(
+        self,
+        data: Path,
+        group: GroupName,
+        settings: LauncherSettings,
+        environ: Mapping[str, str],
+        uid: int | None = None,
+    ) -> None:
+        super().__init__(data, group, settings)
+        self._settings = settings
+        self._environ = environ
+        self._data = data.resolve()
+        self._group = group
+        self._uid = None if uid == os.getuid() else uid
+
+    @abstractmethod
+    def inside(self, path: Path) -> str:
+        """Return where the agent finds that path of the host's."""
+
+    @abstractmethod
+    def box(self, box: Box) -> Program:
+        """Return what makes the box and runs the command in it."""
+
+    @abstractmethod
+    def runner(self) -> str:
+        """Return the runner's program as it is called in the box."""
+
+    def harmless(self) -> dict[str, str]:
+        """Return what the agent may know of the host's environment."""
+        return {}
+
+    def program(self, launch: Launch) -> Program:
+        """See SupervisedLauncher."""
+        settings = self._settings
+        home, workspace, cwd = self._places(launch)
+        check_binds(settings, self._data, self._group)
+        for folder in (home, workspace):
+            self._make(folder)
+        agent = launch.chosen or settings.agent or ""
+        mailbox = launch.ipc_dir.resolve()
+        launch = replace(launch, ipc_dir=mailbox)
+        env = self.harmless() | self._passed() | settings.env
+        env |= {"PYNCHY_AGENT": agent, **told(replace(launch, ipc_dir=Path(self.inside(mailbox))))}
+        initial = mailbox / launch.initial.resolve().relative_to(mailbox)
+        command = [self.runner(), "--initial", self.inside(initial), "--agent", agent]
+        command += ["--session", launch.session_id, *settings.args]
+        binds = list(self._binds(mailbox, home, workspace))
+        env["HOME"] = self.inside(home)
+        return self.box(Box(launch, binds, env["HOME"], self.inside(cwd), command, env))
+
+    def first(self, command: list[str], *options: str, python: str = sys.executable) -> list[str]:
+        """Return the command with what comes before it in the box."""
+        options = (*options, *self._way_out())
+        return [python, "-P", "-m", "agent_runner.boxed", *options, "--", *command]
+
+    def keep(self, argv: list[str], *options: str) -> list[str]:
+        """Return what runs the box with its keeper before it."""
+        if self._settings.proxy:
+            host, port = split_address(self._settings.proxy)
+            options = (*options, "--proxy", host, str(port))
+        return [sys.executable, "-P", "-m", keeper.__name__, *options, "--", *argv]
+
+    def _way_out(self) -> tuple[str, ...]:
+        if not self._settings.proxy:
+            return ()
+        _, port = split_address(self._settings.proxy)
+        return ("--port", str(port), "--socket", SOCKET_INSIDE)
+
+    def _places(self, launch: Launch) -> tuple[Path, Path, Path]:
+        """Return home, workspace and working folder. Raise DeliveryFailed if they do not fit."""
+        own_home, own_workspace = self._settings.places(self._data, self._group, self._environ)
+        if launch.home and Path(launch.home).resolve() != Path(own_home).resolve():
+            raise DeliveryFailed(
+                f"this session began with the home {launch.home}, which is not that of its box; "
+                f'to resume it, set home = "{launch.home}"'
+            )
+        home, workspace = Path(own_home).resolve(), Path(own_workspace).resolve()
+        cwd = Path(launch.cwd).resolve() if launch.cwd else workspace
+        shown = [home, workspace, *resolved(self._settings.read, self._settings.write)]
+        if not any(cwd.is_relative_to(path) for path in shown):
+            raise DeliveryFailed(
+                f"this session began in {launch.cwd}, which its box does not show; "
+                f'to resume it, set workspace = "{launch.cwd}"'
+            )
+        return home, workspace, cwd
+
+    def _make(self, folder: Path) -> None:
+        """Create the home or the workspace if it is not there, for the agent alone."""
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True)
+            if self._uid is not None:
+                os.chown(folder, self._uid, self._uid)
+
+    def _binds(self, mailbox: Path, home: Path, workspace: Path) -> Iterator[Bind]:
+        for path in resolved(self._settings.read):
+            yield Bind(path, self.inside(path), writable=False)
+        for path in dict.fromkeys([home, workspace, *resolved(self._settings.write)]):
+            yield Bind(path, self.inside(path), writable=True)
+        for name, writable in MAILBOX.items():
+            yield Bind(mailbox / name, self.inside(mailbox / name), writable)
+
+    def _passed(self) -> dict[str, str]:
+        names = self._settings.pass_env
+        return {name: self._environ[name] for name in names if name in self._environ}
+
+
+def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
+    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
+    data = data.resolve()
+    own = data / "boxes" / group
+    home, workspace = resolved(tuple(map(Path, settings.places(data, group, {}))))
+    writable = [home, workspace, *resolved(settings.write)]
+    for path in [*writable, *resolved(settings.read)]:
+        if path.is_relative_to(data) and not path.is_relative_to(own):
+            raise DeliveryFailed(f"{path} lies in pynchy's data folder, which no agent may see")
+    for path in writable:
+        if data.is_relative_to(path):
+            raise DeliveryFailed(f"{path} holds pynchy's data folder, so no agent may write there")
+        for other in [*resolved(settings.read, settings.write), *pynchys_own()]:
+            # Who can write a folder can put a link in the place of what is bound below it.
+            if other != path and other.is_relative_to(path):
+                raise DeliveryFailed(f"{other} lies in {path}, where the agent may write")
+    named = resolved(settings.read, settings.write, settings.hide)
+    if missing := [path for path in named if not path.exists()]:
+        raise DeliveryFailed(f"{missing[0]} is not there")
+
+
+def pynchys_own() -> list[Path]:
+    """Return where the Python is that runs us, with agent_runner and what that needs."""
+    runner = Path(agent_runner.__file__).resolve().parents[1]
+    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
+    with suppress(OSError):
+        # A Python may be a link in its venv to a place that is nowhere else named.
+        places.add(Path(sys.executable).resolve().parents[1])
+    return sorted(places)
+
+
+def resolved(*groups: tuple[Path, ...]) -> list[Path]:
+    """Return where the paths lead."""
+    return [path.expanduser().resolve() for group in groups for path in group]
