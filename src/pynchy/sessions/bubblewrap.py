@@ -54,7 +54,7 @@ class BubblewrapLauncher(BoxedLauncher):
         argv = [program, *self._namespaces(), *self._root(), *self._mounts(box.binds)]
         argv += ["--chdir", box.cwd, "--", *self.first(box.command, *self._first_options())]
         limits = ("--memory", str(self._settings.memory), "--tasks", str(self._settings.pids))
-        return Program(self.keep(argv, *limits), None, box.env)
+        return Program(self.keep(argv, "--deaf", *limits), None, box.env)
 
     def hidden(self) -> list[Path]:
         """Return the folders that are empty in the box, none of them inside another."""
@@ -95,16 +95,15 @@ class BubblewrapLauncher(BoxedLauncher):
             yield from _cover(hidden, size)
 
     def _mounts(self, binds: list[Bind]) -> Iterator[str]:
-        for path in self.shown():
-            yield from ("--ro-bind", str(path), str(path))
+        shown = [Bind(path, str(path), writable=False) for path in self.shown()]
         early = [bind for bind in binds if not bind.source.is_relative_to(self._data)]
-        for bind in early:
-            yield from _bind(bind)
+        for bind in [*shown, *early]:
+            yield from self._bind(bind)
         # Only now: one of those may hold the data folder.
         yield from ("--tmpfs", str(self._data))
         for bind in binds:
             if bind not in early:
-                yield from _bind(bind)
+                yield from self._bind(bind)
         if self._settings.proxy:
             yield from ("--bind", f"{keeper.SOCKETS}/{keeper.SOCKET}", SOCKET_INSIDE)
         for path in resolved(self._settings.hide):
@@ -114,6 +113,14 @@ class BubblewrapLauncher(BoxedLauncher):
         for hidden in (*self.hidden(), self._data, Path("/dev")):
             if hidden != _TMP.resolve() and hidden.is_dir():
                 yield from ("--remount-ro", str(hidden))
+
+    def _bind(self, bind: Bind) -> Iterator[str]:
+        if self._uid is not None:
+            # What bwrap makes on the way is for its own user alone, who is not the agent.
+            for parent in reversed(bind.source.parents):
+                if self._is_hidden(parent):
+                    yield from ("--perms", "0755", "--dir", str(parent))
+        yield from ("--bind" if bind.writable else "--ro-bind", str(bind.source), bind.inside)
 
     def _first_options(self) -> list[str]:
         if self._uid is not None:
@@ -134,10 +141,6 @@ class BubblewrapLauncher(BoxedLauncher):
                         f"{program} cannot be seen in its box, which hides {place.parent}; "
                         f'show it with read = ["{place.parent}"]'
                     )
-
-
-def _bind(bind: Bind) -> tuple[str, str, str]:
-    return ("--bind" if bind.writable else "--ro-bind", str(bind.source), bind.inside)
 
 
 def _cover(path: Path, size: str) -> Iterator[str]:

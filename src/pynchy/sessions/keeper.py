@@ -1,6 +1,6 @@
 """Keep one box: look after its limits, and be the far end of its one way out.
 
-    python -m pynchy.sessions.keeper [--proxy HOST PORT] [--memory BYTES --tasks N] -- …
+    python -m pynchy.sessions.keeper [--proxy HOST PORT] [--memory BYTES --tasks N] [--deaf] -- …
 
 Stands between the supervisor and the program that makes the box, and dies with the supervisor.
 A box that takes more than it may is ended as a whole: its first process is killed, and with it,
@@ -18,10 +18,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from agent_runner.relay import relay
 from pynchy.sessions.supervisor import descendants
@@ -30,6 +32,8 @@ SOCKETS = "{sockets}"
 SOCKET = "proxy"
 OVER_LIMIT = 137
 _LOOK_SECONDS = 0.25
+# More than a box takes to be made.
+_BEGINNING_SECONDS = 2.0
 _CONNECT_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
 _KIB = 1024
@@ -50,20 +54,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in its box to its end. Return its exit code."""
     options = _parser().parse_args(arguments)
     _die_with_parent()
-    # The program that makes the box inherits this: asked to end, bwrap would take the box with it
-    # before the agent could end in order. Who is asked is the agent, by the supervisor.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    asked = Event()
+    # Who is asked to end is the agent, by the supervisor; we stay for as long as it lives.
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
     with _way_out(options.proxy) as folder:
         command = [part.replace(SOCKETS, folder) for part in options.command]
-        process = subprocess.Popen(command)  # noqa: S603 - the launcher's own
+        process = _start(command, deaf=options.deaf)
+        began = time.monotonic()
         while True:
             try:
                 code = process.wait(_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 if why := _too_much(options.memory, options.tasks):
                     return _end(process, why)
+                if asked.is_set() and time.monotonic() - began < _BEGINNING_SECONDS:
+                    _ask_again()
             else:
                 return code if code >= 0 else 128 - code
+
+
+def _start(command: list[str], *, deaf: bool) -> subprocess.Popen[bytes]:
+    """Start what makes the box, with requests to end held back if it is to be deaf.
+
+    bwrap that is asked to end would take the box with it before the agent could end in order. The
+    first program in the box is no longer deaf.
+    """
+    if deaf:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        return subprocess.Popen(command)  # noqa: S603 - the launcher's own
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _ask_again() -> None:
+    """Ask what is in the box to end: while it was being made, there was nobody to hear it."""
+    for pid in descendants(os.getpid()):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def _end(process: subprocess.Popen[bytes], why: str) -> int:
@@ -139,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--proxy", nargs=2, help="the only address that the box may reach")
     parser.add_argument("--memory", type=int, help="bytes that the box may take")
     parser.add_argument("--tasks", type=int, help="processes and threads that it may have")
+    parser.add_argument("--deaf", action="store_true", help="hold back requests to end")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser
 

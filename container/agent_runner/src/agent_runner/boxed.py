@@ -24,8 +24,8 @@ _BY_SIGNAL = 128
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prepare and run the command. Return its exit code, as a shell would."""
     options = _parser().parse_args(arguments)
-    # Whoever keeps the box is deaf to this on purpose, and we have inherited that.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Whoever made the box holds this back on purpose, and we have inherited that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     if options.uid is not None:
         _become(options.uid)
     _limit(options.processes)

@@ -1,0 +1,265 @@
+"""What an agent in a bubblewrap box can see, write and reach: its own, and nothing else."""
+
+import json
+import os
+import signal
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.acceptance.support import MailboxAgent
+from tests.sandbox.support import Boxes
+from tests.waiting import until
+
+from pynchy.sessions import supervisor
+
+WRITES = """
+for name in ("tasks", "responses", "input", "pending_questions"):
+    report[name] = write(ipc / name / "forged.json")
+report["swap"] = attempt(lambda: os.rename(ipc / "responses", ipc / "old"))
+report["remove"] = attempt(lambda: os.unlink(ipc / "input" / "host.json"))
+report["mailbox"] = write(ipc / "x")
+report["other group"] = write(ipc.parent / "other" / "tasks" / "x.json")
+for path in ("/etc/x", "/usr/x", "/home/x", "/dev/x", "/proc/sys/kernel/core_pattern"):
+    report[path] = write(path)
+report["workspace"] = write("mine")
+report["home"] = write(pathlib.Path.home() / "mine")
+report["/tmp"] = write("/tmp/mine")
+"""
+
+
+async def test_it_can_write_its_tasks_its_home_and_its_workspace_and_nothing_else(
+    boxes: Boxes,
+) -> None:
+    await boxes.open(WRITES)
+
+    report = await boxes.visit()
+
+    writable = {name for name, how in report.items() if how == "done"}
+    assert writable == {"tasks", "workspace", "home", "/tmp"}
+    assert report["responses"] == report["input"] == report["remove"] == "EROFS"
+    assert (boxes.home / "mine").exists()
+    assert not Path("/tmp/mine").exists()  # noqa: S108 - that of the box was its own
+
+
+SIGHT = """
+def files(top):
+    for folder, folders, names in os.walk(top):
+        # The Python that runs this may lie in somebody's home.
+        folders[:] = [n for n in folders if os.path.join(folder, n) not in {sys.prefix, sys.base_prefix}]
+        yield from (os.path.join(folder, name) for name in names)
+
+data = ipc.parents[1]
+report["data"] = sorted(str(p.relative_to(data)) for p in data.rglob("*"))
+for path in ("/home", "/root", "/run", "/var/tmp", os.environ["OWNER_HOME"]):
+    report[path] = list(files(path))
+report["settings"] = os.path.exists(os.environ["SETTINGS"])
+report["secret"] = attempt(lambda: pathlib.Path(os.environ["SECRET"]).read_text())
+report["processes"] = len([n for n in os.listdir("/proc") if n.isdecimal()])
+report["fds"] = [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if n > "2"
+                 and os.path.exists(f"/proc/self/fd/{n}")]
+status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+report["status"] = {name: status[name].strip() for name in ("NoNewPrivs", "CapEff", "CapBnd")}
+report["environ"] = sorted(os.environ)
+report["home"], report["cwd"] = os.environ["HOME"], os.getcwd()
+"""
+
+
+async def test_it_sees_neither_other_groups_nor_questions_nor_the_token_nor_its_owner(
+    boxes: Boxes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = boxes.work / "secret"
+    secret.write_text("hush")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-passed")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not for agents")
+    env = {"OWNER_HOME": str(Path.home()), "SECRET": str(secret)}
+    env["SETTINGS"] = str(tmp_path / "pynchy.toml")
+    await boxes.open(SIGHT, env=env, pass_env=["ANTHROPIC_API_KEY"], hide=[str(secret)])
+    agents = [MailboxAgent(boxes.host.group(name)) for name in ("team", "other")]
+    for agent in agents:
+        agent.ask()
+    await boxes.host.listed(2)
+
+    report = await boxes.visit()
+
+    assert (boxes.host.data / "token").exists()
+    seen = {path.split("/")[2] for path in report["data"] if path.count("/") > 1}
+    assert seen == {"tasks", "responses", "input"}
+    assert not [path for path in report["data"] if not "ipc/team".startswith(path[:8])]
+    for place in ("/home", "/root", "/run", "/var/tmp", env["OWNER_HOME"]):
+        assert report[place] == [], place
+    assert not report["settings"]
+    assert report["secret"] == "EACCES"
+    assert report["processes"] < 5
+    assert report["fds"] == []
+    assert report["status"] == {"NoNewPrivs": "1", "CapEff": "0" * 16, "CapBnd": "0" * 16}
+    assert (report["home"], report["cwd"]) == (str(boxes.home), str(boxes.work))
+    assert "ANTHROPIC_API_KEY" in report["environ"]
+    assert not {"AWS_SECRET_ACCESS_KEY", "PYNCHY_DATA_DIR"} & {*report["environ"]}
+
+
+NETWORK = """
+ports = json.loads(pathlib.Path("ports.json").read_text())
+for name, port in ports.items():
+    report[name] = reach(port)
+report["elsewhere"] = attempt(lambda: socket.create_connection(("192.0.2.1", 80), 5).close())
+if report["proxy"] == "done":
+    with socket.create_connection(("127.0.0.1", ports["proxy"]), 5) as line:
+        line.sendall(b"x" * 300_000)
+        line.shutdown(socket.SHUT_WR)
+        report["echoed"] = sum(map(len, iter(lambda: line.recv(65536), b"")))
+"""
+
+
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        self.wfile.write(self.rfile.read())
+
+
+@pytest.fixture
+def servers() -> Iterator[dict[str, int]]:
+    """Two programs that listen on the machine's loopback."""
+    with ExitStack() as stack:
+        ports = {}
+        for name in ("proxy", "other"):
+            server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo)
+            stack.enter_context(server)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            ports[name] = int(server.server_address[1])
+        yield ports
+
+
+async def open_near(boxes: Boxes, ports: dict[str, int], **settings: object) -> None:
+    await boxes.open(NETWORK, **settings)
+    ports = {**ports, "host": urlsplit(boxes.host.url).port or 0}
+    (boxes.work / "ports.json").write_text(json.dumps(ports))
+
+
+async def test_it_reaches_nothing_unless_that_is_allowed(
+    boxes: Boxes, servers: dict[str, int]
+) -> None:
+    await open_near(boxes, servers)
+
+    report = await boxes.visit()
+
+    assert report["host"] == report["proxy"] == report["other"] == "ECONNREFUSED"
+    assert report["elsewhere"] == "ENETUNREACH"
+
+
+async def test_with_a_proxy_it_reaches_that_address_and_nothing_else(
+    boxes: Boxes, servers: dict[str, int]
+) -> None:
+    proxy = f"127.0.0.1:{servers['proxy']}"
+    await open_near(boxes, servers, network="proxy", proxy=proxy)
+
+    report = await boxes.visit()
+
+    assert report == {
+        "proxy": "done",
+        "echoed": 300_000,
+        "other": "ECONNREFUSED",
+        "host": "ECONNREFUSED",
+        "elsewhere": "ENETUNREACH",
+    }
+
+
+async def test_a_proxy_that_is_down_ends_the_connection_and_not_the_agent(
+    boxes: Boxes, servers: dict[str, int]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    await open_near(boxes, {**servers, "proxy": port}, network="proxy", proxy=f"127.0.0.1:{port}")
+
+    assert (await boxes.visit())["echoed"] == 0
+
+
+async def test_the_network_of_the_machine_is_there_if_it_is_allowed(
+    boxes: Boxes, servers: dict[str, int]
+) -> None:
+    await open_near(boxes, servers, network="host")
+
+    report = await boxes.visit()
+
+    assert report["proxy"] == report["other"] == report["host"] == "done"
+
+
+MEMORY = """
+held = []
+while True:
+    held.append(bytearray(b"x") * 4_000_000)
+    time.sleep(0.01)
+"""
+PROCESSES = """
+while True:
+    if os.fork() == 0:
+        time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "words"),
+    [
+        (MEMORY, {"memory": "200MiB"}, "MiB of memory of 200 MiB"),
+        (PROCESSES, {"pids": 40}, "processes and threads of 40"),
+    ],
+    ids=["memory", "processes"],
+)
+async def test_a_box_that_takes_more_than_it_may_is_ended_as_a_whole(
+    boxes: Boxes, code: str, limits: dict[str, object], words: str
+) -> None:
+    await boxes.open(code, **limits)
+
+    ended = await boxes.host.session_is(boxes.host.run("team"), "ended")
+
+    assert ended["failed"]
+    assert words in boxes.log() or "Resource temporarily unavailable" in boxes.log()
+    assert boxes.pids() == []
+
+
+async def test_a_box_ends_with_its_supervisor_also_when_that_is_killed(boxes: Boxes) -> None:
+    await boxes.open("pathlib.Path('here').touch(); time.sleep(600)")
+    session_id = boxes.host.run("team")
+    await until((boxes.work / "here").exists, "the visitor")
+    inside = boxes.pids()
+
+    for pid in supervisors_of(boxes):
+        os.kill(pid, signal.SIGKILL)
+    ended = await boxes.host.session_is(session_id, "ended")
+
+    assert inside
+    assert "vanished" in ended["detail"]
+    await until(lambda: not boxes.pids(), "the end of the box")
+
+
+def supervisors_of(boxes: Boxes) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().decode().split("\0")
+            if supervisor.__file__ in words and str(boxes.host.data) in words[-2]:
+                found.append(int(path.parts[2]))
+    return found
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start an agent as another user")
+async def test_a_host_that_is_root_can_give_the_box_to_another_user(boxes: Boxes) -> None:
+    boxes.work.chmod(0o777)
+    code = WRITES + "report['uid'], report['groups'] = os.getresuid(), os.getgroups()"
+    await boxes.open(code, more="[groups.team]\nagent_uid = 54321\n")
+
+    report = await boxes.visit()
+
+    assert (report["uid"], report["groups"]) == ([54321, 54321, 54321], [])
+    assert {name for name, how in report.items() if how == "done"} == {
+        "tasks",
+        "workspace",
+        "home",
+        "/tmp",
+    }
+    assert report["responses"] == "EROFS"
