@@ -254,7 +254,7 @@ class Host:
             problems=self.problems,
             groups=self._mailboxes.groups,
             live_runners=self._live_runners,
-            floor=Floor(self._roll, self._starting, self._output),
+            floor=Floor(self._roll, self._starting, self._output, self._settings),
         )
 
     def _live_runners(self) -> list[LiveRunner]:

@@ -1,8 +1,9 @@
-"""A container engine without containers: strict about its command line, true about whose child is whose.
+"""A container engine without containers: strict about its command line, and no parent's child.
 
-As `docker`, it takes what pynchy uses of the real command line and refuses all else; as a daemon, it
-runs what would be in the container as its own child, with the mounted paths put back to where they
-come from. So, as with the real one, to kill the command that started a container does not end it.
+As `docker`, it takes what pynchy uses of the real command line and refuses all else; as a daemon,
+it runs what would be in the container as its own child, with the mounted paths put back to where
+they come from. So, as with the real one, to kill the command that started a container does not end
+the container.
 
     engine_standin.py serve SOCKET RECORD      engine_standin.py cli SOCKET …
 """
@@ -162,7 +163,7 @@ def cli(path: str, arguments: list[str]) -> int:
         near.connect(path)
         asked = read(arguments)
     except (OSError, Refused) as exc:
-        print(f"docker: {exc}", file=sys.stderr)
+        sys.stderr.write(f"docker: {exc}\n")
         return _REFUSED
     signal.signal(signal.SIGTERM, lambda number, _: near.sendall(bytes([number])))
     socket.send_fds(near, [json.dumps(asked).encode()], [1, 2])

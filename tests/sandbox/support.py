@@ -1,4 +1,4 @@
-"""A visitor in a box: a real runner of a real host, which looks around and reports what it found."""
+"""A visitor in a box: a real runner of a real host, which looks around and reports."""
 
 import json
 import sys
@@ -43,10 +43,10 @@ class Boxes:
         self.host = Host(folder / "data")
         self.work.mkdir()
 
-    def settings(self, code: str, **settings: Any) -> str:
+    def settings(self, code: str, interpreter: str = sys.executable, **settings: Any) -> str:
         """Return a launcher table for a visitor that does what the code says."""
         program = self.work / "visitor"
-        program.write_text(f"#!{sys.executable}\n{PRELUDE}\n{code}\n{REPORT}")
+        program.write_text(f"#!/usr/bin/env {interpreter}\n{PRELUDE}\n{code}\n{REPORT}")
         program.chmod(0o755)
         told = {"kind": "bubblewrap", "agent": "claude", "runner": str(program)}
         told |= {"workspace": str(self.work), "home": str(self.home), **settings}

@@ -28,7 +28,8 @@ def sessions_command(data: DataFolder, *, everything: bool, as_json: bool) -> No
     r"""List the sessions that are working or wait on you, whoever started them.
 
     A terminal shows the beginning of each id, which `pynchy stop` takes; --all and --json show
-    all of it. Without a terminal each session is one line with tabs between its fields.
+    all of it. Without a terminal each session is one line with tabs between its fields, the last
+    of which says how isolated its agent is.
 
     \b
     Examples:
@@ -52,10 +53,16 @@ def sessions_command(data: DataFolder, *, everything: bool, as_json: bool) -> No
             cells = [Text(cell) for cell in fields]
             cells[3].stylize(style)
             table.add_row(*cells)
-        show([table])
+        show([table, *(Text(line) for line in _isolation(listed))])
     else:
         for view in listed:
-            show_fields(_fields(view, now))
+            show_fields([*_fields(view, now), one_line(str(view.get("isolation", "")))])
+
+
+def _isolation(views: list[Json]) -> list[str]:
+    """Say once for each group how isolated its agents are."""
+    said = {(str(view.get("group", "")), str(view.get("isolation", ""))) for view in views}
+    return ["", *(one_line(f"{group}: isolation: {words}") for group, words in sorted(said))]
 
 
 def _short(session_id: str, views: list[Json]) -> str:

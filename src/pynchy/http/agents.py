@@ -11,7 +11,7 @@ from typing import Any
 from pynchy import wire
 from pynchy.http.office import Office
 from pynchy.inbox.agents import AgentView, LiveRunner, agent_views
-from pynchy.model import GroupName
+from pynchy.model import GroupName, SessionId
 from pynchy.pending.base import HistoryQuery
 
 _LATELY = 300
@@ -52,8 +52,9 @@ def who(runner: LiveRunner) -> tuple[GroupName, str]:
     return runner.group, runner.session_id or runner.lease
 
 
-def agent_json(view: AgentView) -> dict[str, Any]:
+def agent_json(office: Office, view: AgentView) -> dict[str, Any]:
     """Return the agent as the HTTP interface tells it."""
+    session = office.floor.roll.get(GroupName(view.group), SessionId(view.session_id))
     return {
         "group": view.group,
         "agent": view.name,
@@ -61,6 +62,7 @@ def agent_json(view: AgentView) -> dict[str, Any]:
         "session_id": view.session_id,
         "lives": view.lives,
         "standing": view.standing,
+        "isolation": office.floor.isolation(session),
         "questions": [
             {
                 "request_id": item.key.partition("/")[2],

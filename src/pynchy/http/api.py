@@ -243,7 +243,8 @@ class _Routes:
         return _json(wire.pending_view(await self._office.delivery.dismiss(pending, by)))
 
     async def agents(self, _request: Request) -> Response:
-        return _json([agent_json(view) for view in await find_agents(self._office)])
+        views = await find_agents(self._office)
+        return _json([agent_json(self._office, view) for view in views])
 
     async def status(self, _request: Request) -> Response:
         return _json(await figures.find_status(self._office))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.exceptions import HTTPException
@@ -16,10 +16,12 @@ from starlette.routing import Route
 from pynchy import wire
 from pynchy.bridge.roll import Roll
 from pynchy.bridge.starting import Starting, Wanted
+from pynchy.config import Settings
 from pynchy.config.values import AgentName
 from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name
 from pynchy.model import Session
+from pynchy.sessions.isolation import UNKNOWN, isolation_of
 from pynchy.sessions.output import Piece
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -32,6 +34,17 @@ class Floor:
     roll: Roll
     starting: Starting
     output: Callable[[Session, int], Awaitable[Piece]]
+    settings: Settings
+
+    def isolation(self, session: Session | None) -> str:
+        """Say how isolated the session's agent is, as far as we started it."""
+        if session is None or not session.launches:
+            return UNKNOWN
+        return isolation_of(self.settings.group(session.group)).words
+
+    def view(self, session: Session) -> dict[str, Any]:
+        """Return the session as it is told."""
+        return {**wire.session_view(session), "isolation": self.isolation(session)}
 
 
 class RunBody(Body):
@@ -63,20 +76,20 @@ class _Routes:
         self._floor = floor
 
     async def listed(self, _request: Request) -> Response:
-        return _json([wire.session_view(session) for session in self._floor.roll.sessions()])
+        return _json([self._floor.view(session) for session in self._floor.roll.sessions()])
 
     async def session(self, request: Request) -> Response:
-        return _json(wire.session_view(self._floor.roll.find(request.path_params["id"])))
+        return _json(self._floor.view(self._floor.roll.find(request.path_params["id"])))
 
     async def run(self, request: Request) -> Response:
         body = RunBody.model_validate_json(await request.body())
         wanted = Wanted(body.group, body.prompt, body.agent or "")
-        return _json(wire.session_view(await self._floor.starting.start(wanted)), 201)
+        return _json(self._floor.view(await self._floor.starting.start(wanted)), 201)
 
     async def stop(self, request: Request) -> Response:
         body = StopBody.model_validate_json(await request.body() or b"{}")
         session, end = await self._floor.starting.stop(request.path_params["id"], body.by)
-        return _json({**wire.session_view(session), "end": end.error or "ended by itself"})
+        return _json({**self._floor.view(session), "end": end.error or "ended by itself"})
 
     async def log(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
@@ -87,7 +100,7 @@ class _Routes:
             session = self._floor.roll.find(target)
         except UnknownSession:
             # The word may be the end of an id.
-            return _json(wire.session_view(self._floor.roll.find(f"{target}/log")))
+            return _json(self._floor.view(self._floor.roll.find(f"{target}/log")))
         piece = await self._floor.output(session, int(after))
         return _json({"text": piece.text, "next": piece.next, "state": session.state})
 

@@ -19,6 +19,12 @@ from pynchy.sessions.process import find_runner
 from pynchy.sessions.supervised import Program
 
 PROGRAM = "bwrap"
+# The smallest box that needs all that a true one needs.
+TRIAL = [
+    *("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"),
+    *("--dev", "/dev", "--proc", "/proc", "--size", "65536", "--perms", "1777"),
+    *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108 - the box has its own
+]
 _TMP = Path("/tmp")  # noqa: S108 - the box has its own
 # What people and running programs keep: nothing of it is an agent's business.
 _HIDDEN = tuple(map(Path, ("/home", "/root", "/run", "/tmp", "/var/tmp", "/mnt", "/media")))  # noqa: S108

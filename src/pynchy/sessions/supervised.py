@@ -72,7 +72,7 @@ class SupervisedLauncher(ABC):
     def program(self, launch: Launch) -> Program:
         """Return what to start for the launch."""
 
-    def clear_way(self, launch: Launch) -> None:
+    def clear_way(self, launch: Launch) -> None:  # noqa: B027 - most have nothing to clear
         """End what an earlier runner of the session has left that is no process of ours."""
 
     async def adopt(self) -> None:

@@ -5,4 +5,5 @@ files     the settings, the data folder, the token, what a killed host left behi
 host      the running host and what it complains of
 slack     the secrets, what they open, and each group's chat
 groups    channels, who may answer, the launcher, and how isolated each agent is
+boxes     whether the box of an agent can be made
 """

@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pynchy.cli.checks.boxes import check_box
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
 from pynchy.cli.mailbox import group_names
 from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings
 from pynchy.datafolder import DataFolder
+from pynchy.sessions.isolation import isolation_of
 from pynchy.sessions.process import find_runner
 
-# Programs that put what they start behind a wall of its own.
-_SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
 # Where holding the data folder's token is the permission, there is nobody to list.
 _TOKEN_CHANNELS = frozenset({LOCAL, "web"})
 
@@ -28,6 +28,8 @@ def check_groups(
         yield from _check_channels(name, group, problems)
         yield from _check_people(name, group)
         yield from _check_launcher(name, group.launcher, os.environ)
+        if group.launcher is not None and group.launcher.is_box:
+            yield from check_box(name, group, data)
         yield _isolation(name, group)
 
 
@@ -73,7 +75,10 @@ def _check_launcher(
     if launcher.cwd is not None and not Path(launcher.cwd).is_dir():
         fix = f"make the folder, or change cwd in [groups.{name}.launcher]"
         yield problem(check, f"the launcher's folder {launcher.cwd} is not there", fix)
-    if launcher.kind == "process":
+    if launcher.kind == "docker":
+        yield fine(check, f"started and resumed as {launcher.agent} in a container")
+        return
+    if launcher.kind != "command":
         yield from _check_agent(name, launcher, environ)
         return
     program = launcher.command[0]
@@ -109,16 +114,8 @@ def _which(program: str, launcher: LauncherSettings, environ: Mapping[str, str])
 
 
 def _isolation(name: str, group: GroupSettings) -> Finding:
-    check = f"group {name}"
-    if group.agent_uid not in {None, os.getuid(), 0}:
-        words = f"its agent runs as user {group.agent_uid}; mount responses and input read-only"
-        return fine(check, words)
-    command = group.launcher.command if group.launcher else ()
-    program = Path(command[0]).name if command else ""
-    if program in _SANDBOXES:
-        return fine(check, f"its agent is started in a sandbox ({program})")
-    return warning(
-        check,
-        "its agent runs as the same user without a sandbox: it could answer itself",
-        "start it in a container, with responses and input mounted read-only",
-    )
+    found = isolation_of(group)
+    if found.is_walled:
+        return fine(f"group {name}", f"isolation: {found.words}")
+    fix = f'a box for it: kind = "bubblewrap" in [groups.{name}.launcher] (docs/sandboxes.md)'
+    return warning(f"group {name}", f"isolation: {found.words}", fix)

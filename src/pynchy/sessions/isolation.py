@@ -1,0 +1,63 @@
+"""Say in plain words how far apart from its owner a group's agent is.
+
+Nothing is claimed that is not so: who runs as the host's own user without a box can answer itself.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pynchy.config import GroupSettings, LauncherSettings
+
+# Programs that put what they start behind a wall of its own.
+_SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
+UNKNOWN = "not known: pynchy has not started it"
+_MIB = 1024**2
+_NETWORKS = {
+    "none": "no network",
+    "bridge": "the network of its engine",
+    "host": "the whole network of this machine, its own ports too",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """How it is, and whether the agent is kept from answering itself as far as pynchy can tell."""
+
+    words: str
+    is_walled: bool
+
+
+def isolation_of(group: GroupSettings) -> Isolation:
+    """Return how isolated an agent is that pynchy starts for the group."""
+    launcher = group.launcher
+    if launcher is not None and launcher.is_box:
+        return Isolation(_box(launcher, group.agent_uid), is_walled=True)
+    if group.agent_uid not in {None, os.getuid(), 0}:
+        words = f"it runs as user {group.agent_uid}; mount responses and input read-only"
+        return Isolation(words, is_walled=True)
+    command = launcher.command if launcher else ()
+    program = Path(command[0]).name if command else ""
+    if program in _SANDBOXES:
+        return Isolation(f"started in a sandbox ({program}) by a command of yours", is_walled=True)
+    return Isolation("none: it runs as you, and could answer itself", is_walled=False)
+
+
+def _box(launcher: LauncherSettings, uid: int | None) -> str:
+    if launcher.kind == "docker":
+        where = f"in a container ({launcher.engine}, {launcher.image}): sees"
+    else:
+        where = "in a box (bubblewrap): sees this machine's programs,"
+    network = _NETWORKS.get(launcher.network, f"no network but {launcher.proxy}")
+    parts = [f"{where} its mailbox, its home and its workspace{_besides(launcher)}", network]
+    parts.append(f"at most {launcher.memory // _MIB} MiB and {launcher.pids} processes and threads")
+    if not (os.getuid() if uid is None else uid):
+        parts.append("it is root without root's powers: set agent_uid to make it somebody else")
+    return "; ".join(parts)
+
+
+def _besides(launcher: LauncherSettings) -> str:
+    read, write = ", ".join(map(str, launcher.read)), ", ".join(map(str, launcher.write))
+    return (f", reads {read}" if read else "") + (f", writes {write}" if write else "")

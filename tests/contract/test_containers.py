@@ -1,0 +1,159 @@
+"""Containers are no children of ours: they end with their runner all the same, or are found."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.engine import Engine
+from tests.waiting import until
+
+from pynchy.config import LauncherSettings
+from pynchy.errors import DeliveryFailed
+from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.sessions import supervisor
+from pynchy.sessions.base import Launch
+from pynchy.sessions.docker import DockerLauncher
+
+GROUP = GroupName("g1")
+DEAF = """
+import pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path("here").touch()
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    made = Engine(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Launch:
+    mailbox = tmp_path / "data" / "ipc" / GROUP
+    for name in ("tasks", "responses", "input"):
+        (mailbox / name).mkdir(parents=True)
+    initial = mailbox / "input" / "initial.json"
+    return Launch(GROUP, SessionId("s1"), "q1", 1, initial, mailbox, RequestId("q1"))
+
+
+def launcher_of(tmp_path: Path, environ: dict[str, str]) -> DockerLauncher:
+    workspace = tmp_path / "work"
+    workspace.mkdir(exist_ok=True)
+    runner = workspace / "runner"
+    runner.write_text(f"#!{sys.executable}\n{DEAF}")
+    runner.chmod(0o755)
+    told = {"kind": "docker", "agent": "claude", "runner": "/workspace/runner"}
+    told |= {"workspace": str(workspace), "term_grace": 0.2}
+    made = LauncherSettings.model_validate(told)
+    return DockerLauncher(tmp_path / "data", GROUP, made, environ)
+
+
+def kill_what_started_it(data: Path) -> None:
+    """kill -9 the supervisors of this folder, and the engine's commands below them."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        words = path.read_bytes().decode(errors="replace").split("\0")
+        if supervisor.__file__ in words and str(data) in words[-2]:
+            pid = int(path.parts[2])
+            for below in [*supervisor.descendants(pid), pid]:
+                os.kill(below, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_deaf_container_is_removed_before_its_runner_counts_as_ended(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, engine.environ())
+    runner = await launcher.start(launch)
+    await until((tmp_path / "work" / "here").exists, "the container")
+
+    await runner.stop()
+    end = await runner.ended()
+
+    assert end.error == "stopped (killed after 0.2 s)"
+    assert not is_alive(engine.runs()[0]["pid"])
+    await launcher.close()
+
+
+async def test_a_container_without_its_runner_is_found_by_its_labels_and_removed(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, engine.environ())
+    runner = await launcher.start(launch)
+    await until((tmp_path / "work" / "here").exists, "the container")
+    kill_what_started_it(tmp_path / "data")
+    assert "vanished" in str((await runner.ended()).error)
+    [run] = engine.runs()
+    assert is_alive(run["pid"])
+
+    again = launcher_of(tmp_path, engine.environ())
+    await again.adopt()
+
+    await until(lambda: not is_alive(run["pid"]), "the end of the container")
+    assert again.runner_on(GROUP, launch.session_id) is None
+    await launcher.close()
+    await again.close()
+
+
+async def test_a_living_runners_container_is_left_alone_by_the_next_host(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, engine.environ())
+    runner = await launcher.start(launch)
+    await until((tmp_path / "work" / "here").exists, "the container")
+
+    again = launcher_of(tmp_path, engine.environ())
+    await again.adopt()
+
+    assert is_alive(engine.runs()[0]["pid"])
+    await runner.stop()
+    await runner.ended()
+    await launcher.close()
+    await again.close()
+
+
+async def test_what_an_earlier_runner_left_is_removed_before_the_session_is_resumed(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, engine.environ())
+    here = tmp_path / "work" / "here"
+    first = await launcher.start(launch)
+    await until(here.exists, "the container")
+    kill_what_started_it(tmp_path / "data")
+    await first.ended()
+    here.unlink()
+
+    second = await launcher.start(launch)
+    await until(here.exists, "the second container")
+
+    old, new = engine.runs()
+    assert not is_alive(old["pid"])
+    assert is_alive(new["pid"])
+    assert old["options"]["name"] == new["options"]["name"]
+    await second.stop()
+    await second.ended()
+    await launcher.close()
+
+
+async def test_an_engine_that_cannot_be_asked_is_reported_and_stops_nothing(
+    tmp_path: Path, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, {"PATH": str(tmp_path)})
+    await launcher.adopt()
+
+    with pytest.raises(DeliveryFailed, match="could not start docker: No such file"):
+        await launcher.start(launch)
+
+    await launcher.close()
