@@ -276,8 +276,11 @@ def test_every_setting_is_in_the_example(file: Path, name: str) -> None:
     file.write_text(_uncommented(example_settings()))
     found: object = load_settings(file)
 
-    home = "groups.claude" if name.rpartition(".")[2] in KINDS["process"] else "groups.example"
-    for part in name.replace("groups.NAME", home).split("."):
+    examples = {"example": "command", "claude": "process", "boxed": "bubblewrap"}
+    examples["contained"] = "docker"
+    setting = name.rpartition(".")[2]
+    owner = next((group for group, kind in examples.items() if setting in KINDS[kind]), "example")
+    for part in name.replace("groups.NAME", f"groups.{owner}").split("."):
         if isinstance(found, dict):
             found = found[part]
         else:

@@ -156,10 +156,10 @@ pynchy.toml:1:13: [groups.web.launcher] needs "command"
     |             ^^^^^^^^
     = command must be a list of strings that is not empty, such as ["agent", "{initial}"]
 
-pynchy.toml:2:1: groups.web.launcher.agent is only for kind = "process"
+pynchy.toml:2:1: groups.web.launcher.agent is only for kind = "process", "bubblewrap" or "docker"
   2 | agent = "claude"
     | ^^^^^
-    = add kind = "process", or remove agent""",
+    = add kind = "process", "bubblewrap" or "docker", or remove agent""",
     ),
     "a command in a process": (
         '[groups.web.launcher]\nkind = "process"\nagent = "codex"\ncommand = ["x"]',
@@ -177,11 +177,45 @@ pynchy.toml:3:9: groups.web.launcher.agent must be "claude", "codex" or "opencod
     |         ^^^^^""",
     ),
     "an unknown kind of launcher": (
-        '[groups.web.launcher]\nkind = "docker"',
+        '[groups.web.launcher]\nkind = "jail"',
         """\
-pynchy.toml:2:8: groups.web.launcher.kind must be "command" or "process"
-  2 | kind = "docker"
-    |        ^^^^^^^^""",
+pynchy.toml:2:8: groups.web.launcher.kind must be "command", "process", "bubblewrap" or "docker"
+  2 | kind = "jail"
+    |        ^^^^^^""",
+    ),
+    "a working folder for a box": (
+        '[groups.web.launcher]\nkind = "bubblewrap"\nagent = "codex"\ncwd = "/srv"',
+        """\
+pynchy.toml:4:1: groups.web.launcher.cwd is only for kind = "command" or "process"
+  4 | cwd = "/srv"
+    | ^^^
+    = add kind = "command" or "process", or remove cwd
+    = a box has a workspace in its place""",
+    ),
+    "a network that needs an address": (
+        '[groups.web.launcher]\nkind = "docker"\nagent = "codex"\nnetwork = "proxy"',
+        """\
+pynchy.toml:4:1: groups.web.launcher: network = "proxy" and a proxy go together
+  4 | network = "proxy"
+    | ^^^^^^^
+    = such as network = "proxy" with proxy = "127.0.0.1:8080\"""",
+    ),
+    "a bridge without an engine": (
+        '[groups.web.launcher]\nkind = "bubblewrap"\nagent = "codex"\nnetwork = "bridge"',
+        """\
+pynchy.toml:4:11: groups.web.launcher.network = "bridge" is only for kind = "docker"
+  4 | network = "bridge"
+    |           ^^^^^^^^
+    = allowed: "none", "proxy" or "host\"""",
+    ),
+    "a proxy without a port": (
+        '[groups.web.launcher]\nkind = "bubblewrap"\nagent = "codex"\n'
+        'network = "proxy"\nproxy = "localhost:80"',
+        """\
+pynchy.toml:5:9: groups.web.launcher.proxy must be an address with a port from 1024 on, \
+such as "127.0.0.1:8080"
+  5 | proxy = "localhost:80"
+    |         ^^^^^^^^^^^^^^""",
     ),
     "a group name with a dot": (
         '[groups.web.team]\nchannels = ["local"]',

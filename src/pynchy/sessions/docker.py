@@ -125,7 +125,7 @@ class DockerLauncher(BoxedLauncher):
         wanted = [part for text in filters for part in ("--filter", text)]
         found = self._engine("ps", "--all", *wanted, "--format", "{{json .Names}}")
         # Adopted are also those of which only now is found out that they are gone.
-        followed = [(stem, session_id) for stem, (session_id, _) in self._live.items()]
+        followed = [(stem, session_id) for stem, (session_id, _) in [*self._live.items()]]
         alive = {self.name(session_id) for stem, session_id in followed if self._is_running(stem)}
         for name in sorted(_names(found) - alive):
             log.info("a container without a runner is removed", extra={"container": name})
