@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-terminal test-sandbox test-agents chromium check format prove bench lock clean
+.PHONY: help demo test test-browser test-terminal test-sandbox test-agents bubblewrap chromium check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,14 +32,16 @@ test-terminal: $(READY) ## run the tests of the inbox in a real terminal (instal
 	  { echo "make test-terminal needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
 
-test-sandbox: $(READY) ## run agents in real bubblewrap boxes (installs bubblewrap where it may)
+bubblewrap:
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq bubblewrap >/dev/null 2>&1 || \
 	  { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }; }; } || \
-	  { echo "make test-sandbox needs bubblewrap (Debian: apt-get install bubblewrap)" >&2; exit 1; }
+	  { echo "this needs bubblewrap (Debian: apt-get install bubblewrap)" >&2; exit 1; }
+
+test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (installs bubblewrap where it may)
 	@PYNCHY_TEST_SANDBOX=1 $(BIN)/python -m pytest tests/sandbox tests/contract/test_launchers.py \
 	  -k "sandbox or bubblewrap" $(PYTEST_ARGS)
 
-test-agents: $(READY) ## run the real agent programs against a scripted model (installs them; needs npm)
+test-agents: $(READY) bubblewrap ## run the real agent programs against a scripted model (installs them; needs npm)
 	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq npm >/dev/null 2>&1 || \
 	  { apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; }; } || \
 	  { echo "make test-agents needs npm (Debian: apt-get install npm)" >&2; exit 1; }

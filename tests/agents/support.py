@@ -36,6 +36,7 @@ class Stage:
         self.work = folder / "work"
         self.host = Host(folder / "data")
         self.env: dict[str, str] = {}
+        self.launcher: Json = {"kind": "process", "cwd": str(self.work)}
         self._folder = folder
         self._runners: list[Runner] = []
         for path in (self.home, self.work):
@@ -63,10 +64,9 @@ class Stage:
         lines = [
             settings,
             f"[groups.{GROUP}.launcher]",
-            'kind = "process"',
+            *(f"{name} = {json.dumps(value)}" for name, value in self.launcher.items()),
             f"agent = {json.dumps(self.program.agent)}",
             f"runner = {json.dumps(RUNNER)}",
-            f"cwd = {json.dumps(str(self.work))}",
             'backoff = "100ms"',
             f"[groups.{GROUP}.launcher.env]",
             *(f"{name} = {json.dumps(value)}" for name, value in self.env.items()),
