@@ -1,5 +1,6 @@
 """A question from a box, and its answer: to the call that waits, and to a session that has died."""
 
+import json
 import os
 import signal
 import sys
@@ -118,3 +119,22 @@ async def test_a_program_that_the_box_hides_is_said_with_what_would_show_it(
     assert (
         f'cannot be seen in its box, which hides {hidden}; show it with read = ["{hidden}"]' in err
     )
+
+
+async def test_doctor_and_the_listings_say_how_isolated_a_boxed_agent_is(boxes: Boxes) -> None:
+    await boxes.open("pathlib.Path('here').touch(); time.sleep(600)")
+    session_id = boxes.host.run(GROUP)
+    await until((boxes.work / "here").exists, "the visitor")
+
+    _, listed, _ = await boxes.host.cli("sessions", "--json")
+    config = boxes.host.data.parent / "pynchy.toml"
+    _, found, _ = await boxes.host.cli("doctor", "--json", "--config", str(config))
+    [agent] = boxes.host.http("GET", "/api/agents").body
+    await boxes.host.cli("stop", session_id)
+
+    words = json.loads(listed)[0]["isolation"]
+    assert words.startswith("in a box (bubblewrap): sees this machine's programs, its mailbox, its")
+    assert "; no network; " in words
+    details = [finding["detail"] for finding in json.loads(found)]
+    assert {"bwrap makes boxes here", f"isolation: {words}"} <= {*details}
+    assert agent["isolation"] == words

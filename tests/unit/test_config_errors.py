@@ -209,12 +209,11 @@ pynchy.toml:4:11: groups.web.launcher.network = "bridge" is only for kind = "doc
     = allowed: "none", "proxy" or "host\"""",
     ),
     "a proxy without a port": (
-        '[groups.web.launcher]\nkind = "bubblewrap"\nagent = "codex"\n'
-        'network = "proxy"\nproxy = "localhost:80"',
+        '[groups.web.launcher]\nkind = "docker"\nagent = "codex"\nproxy = "localhost:80"',
         """\
-pynchy.toml:5:9: groups.web.launcher.proxy must be an address with a port from 1024 on, \
+pynchy.toml:4:9: groups.web.launcher.proxy must be an address with a port from 1024 on, \
 such as "127.0.0.1:8080"
-  5 | proxy = "localhost:80"
+  4 | proxy = "localhost:80"
     |         ^^^^^^^^^^^^^^""",
     ),
     "a group name with a dot": (

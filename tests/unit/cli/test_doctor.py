@@ -158,6 +158,56 @@ def test_a_known_agent_must_be_there_with_what_runs_it(
     assert (expected is Status.OK) == (not [f for f in found if f.status is Status.PROBLEM])
 
 
+def box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *programs: str, **told: Any
+) -> list[Finding]:
+    """Return what is found of a group in a box, where only these programs are there and work."""
+    for name in programs:
+        (tmp_path / name).write_text(f"#!/bin/sh\n{PROGRAMS.get(name, '')}\n")
+        (tmp_path / name).chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    data = tmp_path / "data"
+    data.mkdir()
+    return groups(data, launcher={"agent": "claude", **told})
+
+
+# A bwrap that may not, and an engine without the image.
+PROGRAMS = {
+    "bwrap": "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1",
+    "docker": '[ "$1" = version ]',
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "programs", "word"),
+    [
+        ("bubblewrap", (), "bwrap is not on the PATH"),
+        ("bubblewrap", ("bwrap",), "cannot make a box here: bwrap: setting up uid map: Permission"),
+        ("docker", (), "docker is not on the PATH"),
+        ("docker", ("docker",), "docker has no image pynchy-agent"),
+    ],
+)
+def test_a_box_that_cannot_be_made_is_a_problem(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    programs: tuple[str, ...],
+    word: str,
+) -> None:
+    found = box(tmp_path, monkeypatch, *programs, kind=kind)
+
+    assert only(found, word).status is Status.PROBLEM
+    assert only(found, "isolation: in a").status is Status.OK
+
+
+def test_a_box_that_would_give_the_data_folder_away_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = box(tmp_path, monkeypatch, kind="docker", write=[str(tmp_path)])
+
+    assert only(found, "holds pynchy's data folder").status is Status.PROBLEM
+
+
 def test_a_group_with_people_to_answer_has_nothing_said_of_them(tmp_path: Path) -> None:
     found = groups(tmp_path, channels=["slack"], allowed_users={"slack": ["U1"]})
 

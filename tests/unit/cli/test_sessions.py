@@ -54,7 +54,8 @@ def test_the_session_of_a_command_is_started_with_a_prompt_from_stdin(host: Host
     [session] = host.client.sessions()
     assert (process.returncode, out) == (0, f"{session['session_id']}\n")
     assert (session["task"], session["agent"]) == ("Mend it", "")
-    assert run("sessions").stdout.split("\t")[3] == "working"
+    fields = run("sessions").stdout.rstrip("\n").split("\t")
+    assert (fields[3], fields[6]) == ("working", "none: it runs as you, and could answer itself")
     run("stop", session["session_id"])
 
 

@@ -154,6 +154,7 @@ def test_a_sessions_id_is_shown_by_its_beginning_where_that_is_enough(host: Host
         terminal.wait_for("aaaaaaaa-2")
         terminal.wait_for("aaaaaaaa-1")
         terminal.wait_for("6f1c2f0a ")
+        terminal.wait_for("web-team: isolation: not known: pynchy has not started it")
     with at_terminal(host, "sessions", "--all") as (terminal, _):
         terminal.wait_for("6f1c2f0a-0d1c")
 
