@@ -4,10 +4,7 @@ import json
 import os
 import signal
 import socket
-import socketserver
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -115,25 +112,6 @@ if report["proxy"] == "done":
         line.shutdown(socket.SHUT_WR)
         report["echoed"] = sum(map(len, iter(lambda: line.recv(65536), b"")))
 """
-
-
-class Echo(socketserver.StreamRequestHandler):
-    def handle(self) -> None:
-        self.wfile.write(self.rfile.read())
-
-
-@pytest.fixture
-def servers() -> Iterator[dict[str, int]]:
-    """Two programs that listen on the machine's loopback."""
-    with ExitStack() as stack:
-        ports = {}
-        for name in ("proxy", "other"):
-            server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo)
-            stack.enter_context(server)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            stack.callback(server.shutdown)
-            ports[name] = int(server.server_address[1])
-        yield ports
 
 
 async def open_near(boxes: Boxes, ports: dict[str, int], **settings: object) -> None:

@@ -21,7 +21,7 @@ from pynchy.sessions.supervised import Program
 PROGRAM = "bwrap"
 # The smallest box that needs all that a true one needs.
 TRIAL = [
-    *("--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"),
+    *("--unshare-user-try", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"),
     *("--dev", "/dev", "--proc", "/proc", "--size", "65536", "--perms", "1777"),
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108 - the box has its own
 ]
@@ -84,7 +84,7 @@ class BubblewrapLauncher(BoxedLauncher):
         argv = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
         argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if self._uid is None:
-            argv.append("--unshare-user")
+            argv.append("--unshare-user-try")
         else:
             # Only until the first program has become the agent's user.
             argv += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]

@@ -1,0 +1,118 @@
+"""The keeper of a box, and the first program in one, without a box around them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.waiting import until
+
+from pynchy.sessions.supervisor import descendants
+
+KEEPER = [sys.executable, "-P", "-m", "pynchy.sessions.keeper"]
+BOXED = [sys.executable, "-P", "-m", "agent_runner.boxed"]
+
+
+def run(*command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(("code", "expected"), [("exit(0)", 0), ("exit(3)", 3)])
+@pytest.mark.parametrize("first", [KEEPER, BOXED], ids=["keeper", "boxed"])
+def test_the_exit_code_is_that_of_the_command(first: list[str], code: str, expected: int) -> None:
+    assert run(*first, "--", sys.executable, "-c", code).returncode == expected
+
+
+@pytest.mark.parametrize("options", [(), ("--port", "0", "--socket", "/nowhere")])
+def test_a_command_that_is_not_there_is_said(options: tuple[str, ...]) -> None:
+    done = run(*BOXED, *options, "--", "/no/such/program")
+
+    assert done.returncode == 127
+    assert "/no/such/program cannot be started in its box: No such file" in done.stderr
+
+
+CALL = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 20) as line:
+    line.sendall(b"hello")
+    line.shutdown(socket.SHUT_WR)
+    print(b"".join(iter(lambda: line.recv(9), b"")).decode())
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_what_is_sent_to_the_near_end_arrives_at_the_one_address_and_comes_back() -> None:
+    near = str(free_port())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def shout() -> None:
+            line, _ = server.accept()
+            with line:
+                heard = b"".join(iter(lambda: line.recv(9), b""))
+                line.sendall(heard.upper())
+
+        threading.Thread(target=shout, daemon=True).start()
+        done = run(
+            *KEEPER, "--proxy", "127.0.0.1", str(server.getsockname()[1]), "--",
+            *BOXED, "--port", near, "--socket", "{sockets}/proxy", "--",
+            sys.executable, "-c", CALL, near,
+        )  # fmt: skip
+
+    assert (done.stdout, done.returncode) == ("HELLO\n", 0), done.stderr
+
+
+def test_nothing_is_left_of_the_way_out_when_the_command_has_ended() -> None:
+    look = "import pathlib, sys; print(sys.argv[1], pathlib.Path(sys.argv[1]).is_socket())"
+    port = str(free_port())
+
+    done = run(
+        *KEEPER, "--proxy", "127.0.0.1", port, "--",
+        sys.executable, "-c", look, "{sockets}/proxy",
+    )  # fmt: skip
+
+    path, was_there = done.stdout.split()
+    assert was_there == "True"
+    assert not Path(path).parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("held = bytearray(b'x') * 100_000_000; time.sleep(60)", "MiB of memory of 47 MiB"),
+        ("[threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(9)]", "of 8;"),
+    ],
+    ids=["memory", "threads"],
+)
+def test_what_takes_too_much_is_ended_and_that_is_said(code: str, words: str) -> None:
+    limits = ("--memory", "50000000", "--tasks", "8")
+
+    done = run(*KEEPER, *limits, "--", sys.executable, "-c", f"import threading, time; {code}")
+
+    assert done.returncode == 137
+    assert words in done.stdout
+
+
+async def test_a_keeper_that_is_asked_to_end_stays_until_its_box_has_ended(tmp_path: Path) -> None:
+    hear = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+    )
+    command = [*KEEPER, "--deaf", "--", *BOXED, "--", sys.executable, "-c", hear]
+    process = subprocess.Popen([*command, str(tmp_path / "here")])  # noqa: ASYNC220 - only starts it
+    await until((tmp_path / "here").exists, "the command")
+
+    # As the supervisor does: everybody, the first first.
+    for pid in [process.pid, *descendants(process.pid)]:
+        os.kill(pid, signal.SIGTERM)
+
+    await until(lambda: process.poll() is not None, "the end")
+    assert process.returncode == 7
