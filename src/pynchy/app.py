@@ -53,7 +53,7 @@ from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.sessions.base import Launcher
-from pynchy.sessions.factory import make_launcher
+from pynchy.sessions.factory import Place, make_launcher
 from pynchy.sessions.files import FileSessions
 from pynchy.sessions.output import Piece, read_output
 
@@ -74,15 +74,18 @@ class Running:
 
 @asynccontextmanager
 async def running_host(
-    settings: Settings, data: DataFolder, extra_channels: Mapping[str, Channel] | None = None
+    settings: Settings,
+    data: DataFolder,
+    extra_channels: Mapping[str, Channel] | None = None,
+    settings_file: Path | None = None,
 ) -> AsyncIterator[Running]:
-    """Run a host for as long as the context lasts."""
+    """Run a host for as long as the context lasts. The file is kept from agents in boxes."""
     async with AsyncExitStack() as stack:
         try:
             data.make()
             stack.enter_context(data.locked())
             channels = {**make_channels(settings, os.environ), **(extra_channels or {})}
-            host = Host(settings, data, channels)
+            host = Host(settings, data, channels, settings_file)
             running = await stack.enter_async_context(host.running())
         except (OSError, ExceptionGroup) as exc:
             raise _why_not_started(exc, data) from exc
@@ -93,9 +96,14 @@ class Host:
     """Everything that runs for one data folder."""
 
     def __init__(
-        self, settings: Settings, data: DataFolder, channels: Mapping[str, Channel]
+        self,
+        settings: Settings,
+        data: DataFolder,
+        channels: Mapping[str, Channel],
+        settings_file: Path | None = None,
     ) -> None:
         self._settings = settings
+        self._settings_file = settings_file
         self._data = data
         self._channels = channels
         self._clock = SteadyClock()
@@ -295,7 +303,8 @@ class Host:
         launchers: dict[GroupName, Launcher] = {}
         for name, group in self._settings.groups.items():
             if group.launcher is not None:
-                launchers[GroupName(name)] = make_launcher(self._data.path, name, group, environ)
+                place = Place(self._data.path, GroupName(name), self._settings_file)
+                launchers[GroupName(name)] = make_launcher(place, group, environ)
         return launchers
 
     def _make_roll(self) -> Roll:

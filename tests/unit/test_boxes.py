@@ -134,6 +134,27 @@ def test_a_box_that_would_show_or_give_away_too_much_is_not_made(
         make(data, environ, **settings).program(launch)
 
 
+def test_the_hosts_own_settings_are_hidden_or_the_box_is_not_made(
+    data: Path, launch: Launch, environ: dict[str, str], tmp_path: Path
+) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "pynchy.toml").touch()
+    covering = bubblewrap(data, environ, read=[str(shown)])
+    covering.settings_file = shown / "pynchy.toml"
+    argv = covering.program(launch).argv
+
+    assert argv[argv.index(str(shown / "pynchy.toml")) - 1] == "/dev/null"
+    assert argv.index(str(shown / "pynchy.toml")) > argv.index(str(shown))
+    for launcher in (
+        bubblewrap(data, environ, workspace=str(shown)),
+        docker(data, environ, read=[str(shown)]),
+    ):
+        launcher.settings_file = shown / "pynchy.toml"
+        with pytest.raises(DeliveryFailed, match="pynchy.s settings file"):
+            launcher.program(launch)
+
+
 def test_a_session_that_began_in_another_home_is_not_given_that_home(
     data: Path, launch: Launch, environ: dict[str, str]
 ) -> None:

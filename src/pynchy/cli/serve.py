@@ -47,15 +47,15 @@ def serve_command(data: DataFolder, config: Path | None, port: int | None, log_l
             update={"http": settings.http.model_copy(update={"port": port})}
         )
     set_up_logging(log_level)
-    asyncio.run(_serve(settings, data))
+    asyncio.run(_serve(settings, data, config))
 
 
-async def _serve(settings: Settings, data: DataFolder) -> None:
+async def _serve(settings: Settings, data: DataFolder, config: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with running_host(settings, data) as running:
+    async with running_host(settings, data, settings_file=config) as running:
         click.echo(f"pynchy is ready: {running.url}/ (data: {data.path})")
         # Not into a file or a journal: whoever reads the link first is let in.
         if sys.stdout.isatty():

@@ -52,7 +52,12 @@ class Box:
 
 
 class BoxedLauncher(SupervisedLauncher):
-    """Runs `agent_runner` in a box for each launch. `uid` is the agent's user, if not our own."""
+    """Runs `agent_runner` in a box for each launch. `uid` is the agent's user, if not our own.
+
+    A box that `can_cover` shows a folder without a file that lies in it.
+    """
+
+    can_cover = False
 
     def __init__(
         self,
@@ -68,6 +73,8 @@ class BoxedLauncher(SupervisedLauncher):
         self._data = data.resolve()
         self._group = group
         self._uid = None if uid == os.getuid() else uid
+        # Who may write it could give itself another launcher; who may read it knows the others'.
+        self.settings_file: Path | None = None
 
     @abstractmethod
     def inside(self, path: Path) -> str:
@@ -90,6 +97,7 @@ class BoxedLauncher(SupervisedLauncher):
         settings = self._settings
         home, workspace, cwd = self._places(launch)
         check_binds(settings, self._data, self._group)
+        self._check_settings_file()
         for folder in (home, workspace):
             self._make(folder)
         agent = launch.chosen or settings.agent or ""
@@ -139,6 +147,17 @@ class BoxedLauncher(SupervisedLauncher):
                 f'to resume it, set workspace = "{launch.cwd}"'
             )
         return home, workspace, cwd
+
+    def _check_settings_file(self) -> None:
+        own, places = self.settings_file, self._settings.places(self._data, self._group, {})
+        if own is None:
+            return
+        given = resolved(tuple(map(Path, places)), self._settings.write)
+        if not self.can_cover:
+            given += resolved(self._settings.read)
+        for path in given:
+            if own.resolve().is_relative_to(path):
+                raise DeliveryFailed(f"pynchy's settings file {own} lies in {path}: move it")
 
     def _make(self, folder: Path) -> None:
         """Create the home or the workspace if it is not there, for the agent alone."""

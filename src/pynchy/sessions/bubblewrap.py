@@ -38,6 +38,7 @@ class BubblewrapLauncher(BoxedLauncher):
     """Runs each runner in a bubblewrap box, which dies with its supervisor."""
 
     shares_lock = False
+    can_cover = True
 
     def inside(self, path: Path) -> str:
         """See BoxedLauncher."""
@@ -65,9 +66,13 @@ class BubblewrapLauncher(BoxedLauncher):
     def hidden(self) -> list[Path]:
         """Return the folders that are empty in the box, none of them inside another."""
         home = Path(self._environ.get("HOME", "/"))
-        paths = {p.resolve() for p in (*_HIDDEN, home, *self._settings.hide) if p.exists()}
+        paths = {p.resolve() for p in (*_HIDDEN, home, *self._covered()) if p.exists()}
         paths -= {Path("/")}
         return sorted(p for p in paths if not any(o != p and p.is_relative_to(o) for o in paths))
+
+    def _covered(self) -> list[Path]:
+        own = () if self.settings_file is None else (self.settings_file,)
+        return resolved(self._settings.hide, own)
 
     def shown(self) -> list[Path]:
         """Return what is shown again though it lies in what is hidden."""
@@ -112,7 +117,7 @@ class BubblewrapLauncher(BoxedLauncher):
                 yield from self._bind(bind)
         if self._settings.proxy:
             yield from ("--bind", f"{keeper.SOCKETS}/{keeper.SOCKET}", SOCKET_INSIDE)
-        for path in resolved(self._settings.hide):
+        for path in self._covered():
             if any(path.is_relative_to(bind.source) for bind in binds):
                 yield from _cover(path, str(self._settings.memory))
         # Last: until now these had to take what is bound below them.

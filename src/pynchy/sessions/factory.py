@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pynchy.config import GroupSettings
 from pynchy.errors import ConfigError
 from pynchy.model import GroupName
 from pynchy.sessions.base import Launcher
+from pynchy.sessions.box import BoxedLauncher
 from pynchy.sessions.bubblewrap import BubblewrapLauncher
 from pynchy.sessions.command import CommandLauncher
 from pynchy.sessions.docker import DockerLauncher
 from pynchy.sessions.process import ProcessLauncher
 
 
-def make_launcher(
-    data: Path, name: str, group: GroupSettings, environ: Mapping[str, str]
-) -> Launcher:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose launcher it is, in which data folder, and what the host's settings were read from."""
+
+    data: Path
+    group: GroupName
+    settings_file: Path | None = None
+
+
+def make_launcher(place: Place, group: GroupSettings, environ: Mapping[str, str]) -> Launcher:
     """Return the group's launcher. Raise ConfigError if it has none."""
     settings = group.launcher
     if settings is None:
-        raise ConfigError(f"group {name} has no launcher")
+        raise ConfigError(f"group {place.group} has no launcher")
     match settings.kind:
         case "command":
-            return CommandLauncher(data, GroupName(name), settings, environ)
+            return CommandLauncher(place.data, place.group, settings, environ)
         case "process":
-            return ProcessLauncher(data, GroupName(name), settings, environ)
+            return ProcessLauncher(place.data, place.group, settings, environ)
         case "bubblewrap":
-            return BubblewrapLauncher(data, GroupName(name), settings, environ, group.agent_uid)
+            boxed: type[BoxedLauncher] = BubblewrapLauncher
         case "docker":
-            return DockerLauncher(data, GroupName(name), settings, environ, group.agent_uid)
+            boxed = DockerLauncher
+    launcher = boxed(place.data, place.group, settings, environ, group.agent_uid)
+    launcher.settings_file = place.settings_file
+    return launcher
