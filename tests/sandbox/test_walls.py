@@ -59,8 +59,12 @@ for path in ("/home", "/root", "/run", os.environ["OWNER_HOME"]):
 report["settings"] = os.path.exists(os.environ["SETTINGS"])
 report["hidden"] = attempt(lambda: pathlib.Path(os.environ["HIDDEN"]).read_text())
 report["processes"] = len([n for n in os.listdir("/proc") if n.isdecimal()])
-report["fds"] = [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if n > "2"
-                 and os.path.exists(f"/proc/self/fd/{n}")]
+def is_open(number):
+    return int(number) > 2 and os.path.lexists(f"/proc/self/fd/{number}")
+
+# What listed them is closed by now.
+numbers = [n for n in os.listdir("/proc/self/fd") if is_open(n)]
+report["fds"] = [os.readlink(f"/proc/self/fd/{n}") for n in numbers]
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 report["status"] = {name: status[name].strip() for name in ("NoNewPrivs", "CapEff", "CapBnd")}
 report["environ"] = sorted(os.environ)

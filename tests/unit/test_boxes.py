@@ -151,7 +151,7 @@ def test_the_hosts_own_settings_are_hidden_or_the_box_is_not_made(
         docker(data, environ, read=[str(shown)]),
     ):
         launcher.settings_file = shown / "pynchy.toml"
-        with pytest.raises(DeliveryFailed, match="pynchy.s settings file"):
+        with pytest.raises(DeliveryFailed, match="settings file"):
             launcher.program(launch)
 
 

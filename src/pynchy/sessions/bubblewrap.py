@@ -37,7 +37,6 @@ _RESOLV = Path("/etc/resolv.conf")
 class BubblewrapLauncher(BoxedLauncher):
     """Runs each runner in a bubblewrap box, which dies with its supervisor."""
 
-    shares_lock = False
     can_cover = True
 
     def inside(self, path: Path) -> str:

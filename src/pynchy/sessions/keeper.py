@@ -82,7 +82,8 @@ def _start(command: list[str], *, deaf: bool) -> subprocess.Popen[bytes]:
     if deaf:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
-        return subprocess.Popen(command)  # noqa: S603 - the launcher's own
+        # The job's lock, which we have inherited, stays with us: who has a lock can let go of it.
+        return subprocess.Popen(command, close_fds=True)  # noqa: S603 - the launcher's own
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 

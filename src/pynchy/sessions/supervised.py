@@ -54,12 +54,10 @@ class Program:
 class SupervisedLauncher(ABC):
     """Runs a program for each launch; what program, the kinds of launcher say.
 
-    Where a program `may_leave` something behind, what it started lives on when it ends well. One
-    that `shares_lock` holds the job's lock too, and so is known to live if its supervisor is dead.
+    Where a program `may_leave` something behind, what it started lives on when it ends well.
     """
 
     may_leave = False
-    shares_lock = True
 
     def __init__(self, data: Path, group: GroupName, settings: LauncherSettings) -> None:
         data.joinpath("runners").mkdir(mode=0o700, exist_ok=True)
@@ -207,7 +205,6 @@ class SupervisedLauncher(ABC):
                 "log": f"{path}.log",
                 "stop": f"{path}.stop",
                 "result": f"{path}.result",
-                "shares_lock": self.shares_lock,
                 "after": program.after,
                 "may_leave": self.may_leave,
             }

@@ -47,7 +47,6 @@ class Job:
     stop: str
     result: str
     may_leave: bool
-    shares_lock: bool = True
     after: tuple[str, ...] = ()
 
 
@@ -71,8 +70,7 @@ def _run(job: Job) -> dict[str, object]:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                # What is in a box must not have it: who holds a lock can let go of it.
-                pass_fds=[job.lock_fd] if job.shares_lock else [],
+                pass_fds=[job.lock_fd],
             )
         except OSError as exc:
             return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
