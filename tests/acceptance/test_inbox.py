@@ -50,21 +50,41 @@ async def sign_in(host: Host, **headers: str) -> Reply:
     return send(host, "POST", "/sign-in", BROWSER | headers, body)
 
 
-async def cookie(host: Host) -> dict[str, str]:
+def entry_of(reply: Reply) -> dict[str, str]:
+    """Return what the page that signs in hands to its script."""
+    found = re.search(r'<script type="application/json" id="entry">(.+?)</script>', reply.text)
+    assert found
+    entry: dict[str, str] = json.loads(found[1])
+    return entry
+
+
+async def signed_in_browser(host: Host) -> dict[str, str]:
+    """Return what our own pages send: the cookie and the page key."""
     reply = await sign_in(host)
-    return {"Cookie": reply.headers["set-cookie"].partition(";")[0]}
+    cookie = {"Cookie": reply.headers["set-cookie"].partition(";")[0]}
+    return cookie | {"Pynchy-Page-Key": entry_of(reply)["key"]}
 
 
-async def test_a_link_leads_to_a_cookie_that_only_the_browser_can_read(shared_host: Host) -> None:
+async def stolen_cookie(host: Host) -> dict[str, str]:
+    """Return what another port of the same machine is sent by the browser."""
+    headers = await signed_in_browser(host)
+    return {"Cookie": headers["Cookie"]}
+
+
+async def test_a_link_leads_to_a_cookie_and_a_key_that_open_the_pages(shared_host: Host) -> None:
     reply = await sign_in(shared_host)
 
-    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert (reply.status, entry_of(reply)["next"]) == (200, "/")
+    assert reply.headers["cache-control"] == "no-store"
     kept = reply.headers["set-cookie"]
     assert re.match(r"pynchy-[0-9a-f]{8}=\S{40,};", kept)
     assert "HttpOnly" in kept
     assert "SameSite=lax" in kept
     assert "Secure" not in kept
-    token = {"Cookie": kept.partition(";")[0]}
+    key = entry_of(reply)["key"]
+    token = {"Cookie": kept.partition(";")[0], "Pynchy-Page-Key": key}
+    assert len(key) >= 40
+    assert key not in kept
     assert send(shared_host, "GET", "/", BROWSER | token).status == 200
     assert send(shared_host, "GET", "/inbox/cards", BROWSER | token).status == 200
 
@@ -92,13 +112,76 @@ async def test_a_browser_may_do_no_more_than_its_pages_do(
     shared_host: Host, request_line: str
 ) -> None:
     method, path = request_line.split()
-    headers = BROWSER | await cookie(shared_host)
+    headers = BROWSER | await signed_in_browser(shared_host)
 
     reply = send(shared_host, method, path, headers, "{}" if method == "POST" else "")
 
     assert reply.status == 403
     assert "token" in json.loads(reply.text)["error"]
     assert send(shared_host, "GET", "/", headers).status == 200
+
+
+PLACES = [
+    "/",
+    "/q/team/{id}",
+    "/agents",
+    "/history",
+    "/history?q=secret",
+    "/inbox/cards?key=team/{id}",
+    "/inbox/agents",
+    "/inbox/find?q=secret",
+    "/inbox/stream",
+    "/api/pending",
+    "/api/questions/{id}",
+    "/api/events",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("key", [{}, {"Pynchy-Page-Key": ""}, {"Pynchy-Page-Key": "guessed"}])
+async def test_a_stolen_cookie_alone_reads_no_question(
+    shared_host: Host, place: str, key: dict[str, str]
+) -> None:
+    open_, over = (MailboxAgent(shared_host.group("team")).ask("A secret plan?") for _ in "12")
+    await shared_host.state(open_, "open")
+    shared_host.answer(over, "Yes")
+    headers = BROWSER | await stolen_cookie(shared_host) | key
+
+    for request_id in (open_, over):
+        reply = send(shared_host, "GET", place.format(id=request_id), headers)
+
+        assert reply.status == (401 if place.startswith(("/api", "/inbox")) else 200)
+        assert not re.search("secret|ana|Yes", reply.text)
+        assert request_id not in reply.text
+
+
+@pytest.mark.parametrize("verb", ["answer", "decline", "retry", "dismiss"])
+@pytest.mark.parametrize("whose", ["nobody's", "another browser's", "the cookie's own"])
+async def test_a_stolen_cookie_alone_changes_nothing(
+    shared_host: Host, verb: str, whose: str
+) -> None:
+    request_id = MailboxAgent(shared_host.group("team")).ask()
+    await shared_host.state(request_id, "open")
+    stolen = await stolen_cookie(shared_host)
+    keys = {
+        "nobody's": "",
+        "another browser's": (await signed_in_browser(shared_host))["Pynchy-Page-Key"],
+        "the cookie's own": stolen["Cookie"].partition("=")[2],
+    }
+    headers = BROWSER | stolen | {"Pynchy-Page-Key": keys[whose]}
+    body = json.dumps({"values": ["Yes"]} if verb == "answer" else {})
+
+    reply = send(shared_host, "POST", f"/api/questions/{request_id}/{verb}", headers, body)
+    out = send(shared_host, "POST", "/inbox/sign-out", headers, "{}")
+
+    assert (reply.status, out.status) == (401, 401)
+    assert shared_host.question(request_id)["state"] == "open"
+
+
+async def test_a_page_key_without_its_cookie_opens_nothing(shared_host: Host) -> None:
+    key = (await signed_in_browser(shared_host))["Pynchy-Page-Key"]
+
+    assert send(shared_host, "GET", "/", BROWSER | {"Pynchy-Page-Key": key}).status == 401
 
 
 async def test_what_tells_of_the_host_or_of_a_body_is_not_kept_by_caches(
@@ -145,7 +228,7 @@ async def test_another_site_cannot_answer_with_our_cookie(
 ) -> None:
     request_id = MailboxAgent(shared_host.group("team")).ask()
     await shared_host.state(request_id, "open")
-    signed_in = await cookie(shared_host)
+    signed_in = await signed_in_browser(shared_host)
     body = json.dumps({"values": ["Yes"]})
 
     reply = send(
@@ -162,7 +245,7 @@ async def test_our_own_page_may_answer_also_where_the_browser_says_only_its_orig
 ) -> None:
     request_id = MailboxAgent(shared_host.group("team")).ask()
     await shared_host.state(request_id, "open")
-    signed_in = await cookie(shared_host)
+    signed_in = await signed_in_browser(shared_host)
 
     reply = send(
         shared_host,
@@ -179,7 +262,7 @@ async def test_our_own_page_may_answer_also_where_the_browser_says_only_its_orig
 
 
 async def test_other_sites_may_link_to_a_page_and_read_nothing(shared_host: Host) -> None:
-    signed_in = await cookie(shared_host)
+    signed_in = await signed_in_browser(shared_host)
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 
     assert send(shared_host, "GET", "/history", link | signed_in).status == 200
@@ -210,7 +293,7 @@ async def test_signing_in_leads_to_no_other_site(shared_host: Host, onward: str)
     body = urlencode({"key": key, "by": "ana", "next": onward})
     reply = send(shared_host, "POST", "/sign-in", BROWSER, body)
 
-    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert (reply.status, entry_of(reply)["next"]) == (200, "/")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +309,7 @@ async def test_signing_in_leads_to_no_other_site(shared_host: Host, onward: str)
     ],
 )
 async def test_what_is_not_there_is_not_found(shared_host: Host, path: str) -> None:
-    reply = send(shared_host, "GET", path, BROWSER | await cookie(shared_host))
+    reply = send(shared_host, "GET", path, BROWSER | await signed_in_browser(shared_host))
 
     assert reply.status == 404
 
@@ -236,7 +319,7 @@ async def test_what_is_not_there_is_not_found(shared_host: Host, path: str) -> N
     ["after=x", "after=-1", "after=99999999", "group=%2e%2e", "outcome=x", "q=" + "%C0%AF", "q=["],
 )
 async def test_odd_filters_of_the_history_break_nothing(shared_host: Host, query: str) -> None:
-    reply = send(shared_host, "GET", f"/history?{query}", BROWSER | await cookie(shared_host))
+    reply = send(shared_host, "GET", f"/history?{query}", BROWSER | await signed_in_browser(shared_host))
 
     assert reply.status == 200
 
@@ -257,7 +340,7 @@ async def test_behind_a_proxy_its_name_is_allowed_and_the_cookie_is_for_https_al
 
     reply = send(host, "POST", "/sign-in", proxied, f"{key}&by=ana")
 
-    assert reply.status == 303
+    assert reply.status == 200
     assert "Secure" in reply.headers["set-cookie"]
     assert send(host, "GET", "/healthz", {"Host": "other.example.org"}).status == 421
 
@@ -266,7 +349,7 @@ async def test_everybody_can_be_signed_out_also_while_no_host_runs(
     start_host: StartHost,
 ) -> None:
     host = await start_host()
-    signed_in = await cookie(host)
+    signed_in = await signed_in_browser(host)
     await host.stop()
 
     code, out, _ = await host.cli("inbox", "--sign-out-all")

@@ -1,13 +1,15 @@
 """How soon the inbox shows itself with 500 open questions, and what one more of them costs.
 
-First paint is the browser's own figure, on an empty host and on a full one in turn. The bytes of
-one new question are what the page's stream carries for it; nothing else is requested.
+First paint is when the page shows its content (cards, or that there are none), on an empty host and
+on a full one in turn. The bytes of one new question are what the page's stream carries for it;
+nothing else is requested. How soon it appears counts from the agent's file to the painted card.
 """
 
 import asyncio
 import json
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,25 @@ ROUNDS = 15
 QUICK_ROUNDS = 2
 NEW = 10
 
+# From the start of the navigation to the frame after the first card, or the note that none is there.
 _PAINT = """() => new Promise(resolve => {
-    const found = () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
-    const look = () => found() ? resolve(found()) : setTimeout(look, 5);
+    const shown = () => document.querySelector("#list .card, [data-empty]:not([hidden])");
+    const look = () => requestAnimationFrame(() => {
+        if (shown()) requestAnimationFrame(() => resolve(performance.now()));
+        else look();
+    });
     look();
 })"""
+_WATCH = """() => {
+    window.appeared = [];
+    new MutationObserver(changes => {
+        const cards = changes.flatMap(change => [...change.addedNodes]).filter(n => n.dataset?.key);
+        if (!cards.length) return;
+        requestAnimationFrame(() => requestAnimationFrame(() => {
+            for (const card of cards) window.appeared.push([card.dataset.key, Date.now()]);
+        }));
+    }).observe(document.getElementById("list"), {childList: true});
+}"""
 
 
 def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every part is called so
@@ -53,6 +69,7 @@ async def _measure(folder: Path, path: str, *, quick: bool) -> list[Line]:
                 for _ in range(QUICK_ROUNDS if quick else ROUNDS)
             ]
             messages = await _new_questions(full, many)
+            at_once = [await _appearing(context, h) for context, h in ((empty, few), (full, many))]
             await browser.close()
     finally:
         few.kill()
@@ -61,6 +78,13 @@ async def _measure(folder: Path, path: str, *, quick: bool) -> list[Line]:
     what = f"first paint of the inbox, {OPEN} open (limit: none open)"
     return [
         line("f1", what, Unit.MILLISECONDS, at_many, at_few, at_most_times=3),
+        line(
+            "f3",
+            f"one new question until it is painted, {OPEN} open (limit: none open)",
+            Unit.MILLISECONDS,
+            at_once[1],
+            at_once[0],
+        ),
         line("f2", "one new question on an open page", Unit.KILOBYTES, messages, at_most=16),
     ]
 
@@ -102,7 +126,7 @@ async def _new_questions(context: BrowserContext, host: Host) -> Sample:
     await page.goto(host.url + "/")
     await page.locator("[data-link=live]").wait_for()
     waiting = await page.locator("#list").get_attribute("data-more")
-    await page.locator("#list[data-more='0']").wait_for()
+    await page.locator("#list[data-more='0']").wait_for(state="attached")
     assert waiting is not None
     came.clear()
     requests: list[str] = []
@@ -114,6 +138,25 @@ async def _new_questions(context: BrowserContext, host: Host) -> Sample:
     assert requests == [], "a new question must not make the page ask for more"
     await page.close()
     return Sample([size / 1000 for size in came])
+
+
+async def _appearing(context: BrowserContext, host: Host) -> Sample:
+    """Return the milliseconds from each of some urgent questions to its painted card."""
+    page = await context.new_page()
+    await page.goto(host.url + "/")
+    await page.locator("[data-link=live]").wait_for()
+    await page.locator("#list[data-more='0']").wait_for(state="attached")
+    await page.evaluate(_WATCH)
+    agent, took = MailboxAgent(host.group("urgent")), []
+    for number in range(NEW):
+        asked_at = time.time() * 1000
+        key = "urgent/" + agent.ask(f"Now {number}?", agent="bench", urgency="high")
+        found = await page.wait_for_function(
+            "key => appeared.find(([name]) => name === key)?.[1]", arg=key
+        )
+        took.append(await found.json_value() - asked_at)
+    await page.close()
+    return Sample(took)
 
 
 async def _listen(page: Page, came: list[int]) -> None:

@@ -1,6 +1,7 @@
-"""The way in and out: links that are spent, cookies, and what anybody may load before that.
+"""The way in and out: links that are spent, secrets that are given, what anybody may load.
 
-Looking at a link, as previews do, spends nothing. Nobody is led to another site.
+Looking at a link, as previews do, spends nothing. Nobody is led to another site. Who has only the
+cookie sees an empty frame, whose script asks for the page with the key that it keeps.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from pynchy.http.guard import BROWSER, host_name
+from pynchy.http.guard import BROWSER, VISITOR, host_name
 from pynchy.http.office import Office
 from pynchy.inbox.pages import Printer
 from pynchy.inbox.signin import Browser
@@ -73,14 +74,15 @@ class Door:
             raise HTTPException(400, "this is not the form that signs in") from exc
         key, by, onward = (fields.get(name, [""])[0] for name in ("key", "by", "next"))
         by = " ".join(by.split())[:_MOST_NAME] or _user_name()
-        before = request.scope.get(BROWSER)
-        token = await self._office.sign_in.spend(
+        before = request.scope.get(VISITOR)
+        entry = await self._office.sign_in.spend(
             key, by, instead_of=before if isinstance(before, Browser) else None
         )
-        if token is None:
+        if entry is None:
             return self._closed_door()
-        response = RedirectResponse(_own_path(onward), 303)
-        self._set_cookie(request, response, token)
+        html = self._printer.entered(entry.page_key, _own_path(onward))
+        response = HTMLResponse(html, headers=_NO_STORE)
+        self._set_cookie(request, response, entry.token)
         return response
 
     async def sign_out(self, request: Request) -> Response:
@@ -93,7 +95,10 @@ class Door:
         return response
 
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell a browser that is not signed in how it gets in."""
+        """Give a browser with a cookie the frame of a page; tell any other how it gets in."""
+        if scope.get(VISITOR) is not None:
+            await HTMLResponse(self._printer.frame(), headers=_NO_STORE)(scope, receive, send)
+            return
         html = self._printer.sign_in(
             key="",
             title="You are not signed in",

@@ -2,7 +2,8 @@
 
 The Host header is checked first (a page that rebinds its name to 127.0.0.1 gets nothing), the token
 is compared in constant time, and a body is cut off at its cap before it is read whole. A browser
-that is signed in may do what the token may, but only on behalf of our own pages.
+that is signed in may answer, but only on behalf of our own pages: its cookie reaches every port of
+this machine, so a request must also have the page key, which stays with our origin.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pynchy.inbox.signin import Browser
+from pynchy.inbox.signin import Browser, holds_key
 
 MAX_BODY_BYTES = 256 * 1024
 BODY_SECONDS = 10.0
+# In the scope of a request: the browser that is signed in, and one that only has the cookie.
 BROWSER = "pynchy.browser"
+VISITOR = "pynchy.visitor"
+PAGE_KEY = "pynchy-page-key"
 # In the scope of a request from somebody who may see everything.
 KNOWN = "pynchy.known"
 _LONGEST_NUMBER = 18
@@ -30,6 +34,12 @@ _SAFE_METHODS = frozenset({"GET", "HEAD"})
 # What a page may load before anybody is signed in; nothing of it tells of a question.
 _OPEN_PATHS = frozenset({"/healthz", "/sign-in", "/manifest.webmanifest", "/sw.js"})
 _OPEN_FOLDER = "/static/"
+# What only scripts ask for: they are told by a status, not by a page.
+_SCRIPTS_FOLDERS = ("/api/", "/inbox/")
+_NOT_SIGNED_IN = (
+    "a token is needed: Authorization: Bearer …, from the data folder; "
+    "from a browser, its cookie and its page key"
+)
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -47,7 +57,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What lets a request in: the token, or the cookie of a browser that is signed in."""
+    """What lets a request in: the token, or the cookie and page key of a signed-in browser."""
 
     token: str
     cookie: str
@@ -57,7 +67,7 @@ class Pass:
 class Guard:
     """Wraps the application; plain ASGI, since event streams must not be buffered.
 
-    `doorman` answers a browser that would like to see a page and is not signed in.
+    `doorman` answers a browser that would like to see a page and has not shown all it needs.
     """
 
     def __init__(self, app: ASGIApp, doorman: ASGIApp, passes: Pass, hosts: Iterable[str]) -> None:
@@ -89,15 +99,15 @@ class Guard:
         scope[KNOWN] = self._has_token(headers)
         if scope[KNOWN]:
             return None
-        path, browser = scope["path"], self._browser(headers)
-        scope[BROWSER] = browser
-        scope[KNOWN] = browser is not None
+        path, visitor = scope["path"], self._browser(headers)
+        known = visitor is not None and holds_key(visitor, headers.get(PAGE_KEY, ""))
+        scope[VISITOR], scope[BROWSER], scope[KNOWN] = visitor, visitor if known else None, known
         is_open = path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)
-        if browser is not None or is_open:
-            return None if _is_ours(scope, headers) else _error(403, "this came from another site")
-        if scope["method"] in _SAFE_METHODS and "text/html" in headers.get("accept", ""):
-            return self._doorman
-        return _error(401, "a token is needed: Authorization: Bearer …, from the data folder")
+        if (visitor is not None or is_open) and not _is_ours(scope, headers):
+            return _error(403, "this came from another site")
+        if known or is_open:
+            return None
+        return self._doorman if _wants_page(scope, headers) else _error(401, _NOT_SIGNED_IN)
 
     def _has_token(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -155,6 +165,12 @@ def _is_ours(scope: Scope, headers: Headers) -> bool:
     if origin is None:
         return scope["method"] in _SAFE_METHODS
     return urlsplit(origin).netloc.lower() == headers.get("host", "").strip().lower()
+
+
+def _wants_page(scope: Scope, headers: Headers) -> bool:
+    """True if a person looks, to whom it can be said how to get in."""
+    looks = scope["method"] in _SAFE_METHODS and "text/html" in headers.get("accept", "")
+    return looks and not scope["path"].startswith(_SCRIPTS_FOLDERS)
 
 
 def _with_headers(send: Send) -> Send:

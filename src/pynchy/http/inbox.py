@@ -33,7 +33,7 @@ class Inbox:
 
     def __init__(self, office: Office) -> None:
         self._office = office
-        self._printer = Printer()
+        self._printer = Printer(office.cookie)
         self._door = Door(office, self._printer)
         self._live = Live(office, self._printer)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -19,6 +20,14 @@ from pynchy.model import PendingQuestion
 from pynchy.wire import timestamp
 
 _MOST_CACHED = 5_000
+# Not loaded by the frame's own script: what others are, and what it loads when it has the page.
+_NOT_OF_PAGES = frozenset({"enter.js", "frame.js", "sw.js"})
+_STATIC = files("pynchy.inbox") / "static"
+_MODULES = sorted(
+    path.name
+    for path in _STATIC.iterdir()
+    if path.name.endswith(".js") and path.name not in _NOT_OF_PAGES
+)
 
 
 def _environment() -> Environment:
@@ -82,8 +91,10 @@ class PrintedCard:
 class Printer:
     """Renders cards and pages. Safe to use from several threads: at worst it renders twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "pynchy") -> None:
+        """`host` tells this host's pages from those of another one at the same address."""
         self._environment = _environment()
+        self._environment.globals["host"] = host
         self._cards: dict[tuple[str, str], tuple[PendingQuestion, PrintedCard]] = {}
 
     def card(self, pending: PendingQuestion) -> PrintedCard:
@@ -105,6 +116,15 @@ class Printer:
         """Return a page for somebody who is signed in."""
         template = self._environment.get_template(f"{name}.html")
         return template.render(viewer=viewer, page=name, **values)
+
+    def frame(self) -> str:
+        """Return a page without anything in it, whose script asks for its content."""
+        return self._environment.get_template("frame.html").render(modules=_MODULES)
+
+    def entered(self, page_key: str, onward: str) -> str:
+        """Return the page that gives a browser its page key and leads it on."""
+        entry = {"key": page_key, "next": onward}
+        return self._environment.get_template("entered.html").render(entry=entry)
 
     def sign_in(self, **values: object) -> str:
         """Return the page for somebody who is not."""

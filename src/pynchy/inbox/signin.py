@@ -2,6 +2,8 @@
 
 Only hashes are kept, so the file lets nobody in. A link is spent once, by whoever presents it
 first; a browser stays signed in over restarts until its time is up or everybody is signed out.
+A browser has two secrets: a cookie, which it shows to every port of this machine, and a page key,
+which it shows to our pages alone. Only both together are a sign-in.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -46,6 +48,15 @@ class Browser:
     hash: str
     by: str
     until: datetime
+    key_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a browser that has just come in is given: the cookie's content and the page key."""
+
+    token: str
+    page_key: str
 
 
 @dataclass(slots=True)
@@ -89,23 +100,24 @@ class SignIn:
             link.hash == _hash(key) and link.until > self._now() for link in self._kept.links
         )
 
-    async def spend(self, key: str, by: str, instead_of: Browser | None = None) -> str | None:
-        """Use the link up and return a browser's token; None if there is no such link any more.
+    async def spend(self, key: str, by: str, instead_of: Browser | None = None) -> Entry | None:
+        """Use the link up and return a browser's secrets; None if the link is none any more.
 
         `instead_of` is the same browser as it was signed in before; that ends.
         """
         async with self._lock:
             if not self.is_good(key):
                 return None
-            token = secrets.token_urlsafe(_TOKEN_BYTES)
-            browser = Browser(_hash(token), by, self._now() + self._browser_ttl)
+            entry = Entry(secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES))
+            until = self._now() + self._browser_ttl
+            browser = Browser(_hash(entry.token), by, until, _hash(entry.page_key))
             links = [link for link in self._kept.links if link.hash != _hash(key)]
             others = [b for b in self._kept.browsers if not instead_of or b.hash != instead_of.hash]
             await self._keep(links, [*others, browser][-_MOST_BROWSERS:])
-            return token
+            return entry
 
     def browser(self, token: str) -> Browser | None:
-        """Return the browser that has the token, if it is still signed in."""
+        """Return the browser that has the cookie, if it is still signed in."""
         wanted, now = _hash(token), self._now()
         return next((b for b in self._kept.browsers if b.hash == wanted and b.until > now), None)
 
@@ -122,7 +134,7 @@ class SignIn:
         async with self._lock:
             if browser not in self._kept.browsers:
                 return False
-            fresh = Browser(browser.hash, browser.by, until)
+            fresh = replace(browser, until=until)
             await self._keep(
                 self._kept.links, [fresh if b is browser else b for b in self._kept.browsers]
             )
@@ -146,6 +158,11 @@ class SignIn:
         kept = _Kept([x for x in links if x.until > now], [x for x in browsers if x.until > now])
         await asyncio.to_thread(self._folder.replace, FILE_NAME, _dump(kept))
         self._kept = kept
+
+
+def holds_key(browser: Browser, page_key: str) -> bool:
+    """True if the page key is the one that the browser was given with its cookie."""
+    return secrets.compare_digest(browser.key_hash, _hash(page_key))
 
 
 def forget_all(folder: Folder) -> int:

@@ -35,7 +35,7 @@ from pynchy.http.guard import Guard, Pass
 from pynchy.http.inbox import Inbox
 from pynchy.http.office import Office
 from pynchy.http.sessions import Floor
-from pynchy.inbox.signin import SignIn
+from pynchy.inbox.signin import Entry, SignIn
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Option, PendingQuestion, Question, Session
@@ -58,6 +58,7 @@ HEADERS = (
     "host",
     "authorization",
     "cookie",
+    "pynchy-page-key",
     "accept",
     "x-forwarded-for",
     "origin",
@@ -157,14 +158,16 @@ class House:
         self._loop.run_until_complete(self._app(scope, receive, send))
         return reply
 
-    def cookie(self) -> str:
-        """Return the cookie of a browser that has just signed in."""
+    def signed_in(self) -> dict[bytes, bytes]:
+        """Return what a browser that has just signed in sends along."""
 
-        async def sign_in() -> str | None:
+        async def sign_in() -> Entry | None:
             key, _ = await self._sign_in.make_link()
             return await self._sign_in.spend(key, "ana")
 
-        return f"c={self._loop.run_until_complete(sign_in())}"
+        entry = self._loop.run_until_complete(sign_in())
+        assert entry
+        return {b"cookie": f"c={entry.token}".encode(), b"pynchy-page-key": entry.page_key.encode()}
 
     def is_unchanged(self) -> bool:
         """Say whether the question is as it was; if it is over, ask another."""
@@ -218,7 +221,7 @@ def draw_scope(house: House, chance: Draw) -> dict[str, Any]:
     raw, _, query = filled.replace("{id}", target).partition("?")
     headers = {b"host": b"127.0.0.1", b"authorization": f"Bearer {TOKEN}".encode()}
     if not chance.below(3):
-        headers = {b"host": b"127.0.0.1", b"cookie": house.cookie().encode()}
+        headers = {b"host": b"127.0.0.1"} | house.signed_in()
         headers |= {b"sec-fetch-site": b"same-origin", b"accept": b"text/html"}
     for _ in range(chance.below(3)):
         name = HEADERS[chance.below(len(HEADERS))]

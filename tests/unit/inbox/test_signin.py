@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pynchy.folder import Folder
-from pynchy.inbox.signin import FILE_NAME, SignIn, forget_all
+from pynchy.inbox.signin import FILE_NAME, SignIn, forget_all, holds_key
 from pynchy.testing import FakeClock
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -53,19 +53,21 @@ async def test_links_and_browsers_survive_a_restart_and_no_secret_is_on_the_disk
     sign_in = sign_in_of(tmp_path, clock)
     first, _ = await sign_in.make_link()
     second, _ = await sign_in.make_link()
-    token = await sign_in.spend(first, "ana")
-    assert token is not None
+    entry = await sign_in.spend(first, "ana")
+    assert entry is not None
 
     again = sign_in_of(tmp_path, clock)
 
     kept = (tmp_path / FILE_NAME).read_text()
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
-    assert not any(secret in kept for secret in (first, second, token))
+    assert not any(secret in kept for secret in (first, second, entry.token, entry.page_key))
     assert again.is_good(second)
     assert not again.is_good(first)
-    browser = again.browser(token)
+    browser = again.browser(entry.token)
     assert browser is not None
     assert browser.by == "ana"
+    assert holds_key(browser, entry.page_key)
+    assert not holds_key(browser, entry.token)
 
 
 async def test_a_browser_that_is_used_stays_and_one_that_is_not_is_forgotten(
@@ -78,21 +80,23 @@ async def test_a_browser_that_is_used_stays_and_one_that_is_not_is_forgotten(
 
     for _ in range(15):
         clock.move(DAY)
-        browser = sign_in.browser(used)
+        browser = sign_in.browser(used.token)
         assert browser is not None
         assert await sign_in.renew(browser)
-        fresh = sign_in.browser(used)
+        fresh = sign_in.browser(used.token)
         assert fresh is not None
+        assert holds_key(fresh, used.page_key)
         assert not await sign_in.renew(fresh)
 
-    assert sign_in.browser(idle) is None
+    assert sign_in.browser(idle.token) is None
 
 
 async def test_signing_out_ends_one_browser_or_all_of_them_and_every_link(
     tmp_path: Path, clock: FakeClock
 ) -> None:
     sign_in = sign_in_of(tmp_path, clock)
-    tokens = [await sign_in.spend((await sign_in.make_link())[0], "ana") or "" for _ in range(3)]
+    entries = [await sign_in.spend((await sign_in.make_link())[0], "ana") for _ in range(3)]
+    tokens = [entry.token for entry in entries if entry]
     key, _ = await sign_in.make_link()
     first = sign_in.browser(tokens[0])
     assert first is not None

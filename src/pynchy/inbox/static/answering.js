@@ -4,6 +4,7 @@ import { duration } from "./clock.js";
 import * as unsent from "./unsent.js";
 import { facts, now, say } from "./facts.js";
 import { startle } from "./guard.js";
+import { post } from "./key.js";
 import * as snoozing from "./snooze.js";
 
 const TIMEOUT_MS = 20000;
@@ -131,15 +132,12 @@ export class Answering {
     card.dataset.mode = "sending";
     this.lock(card, true);
     this.status(card, "Sending…", "busy");
-    const text = JSON.stringify({ group, ...body });
+    const sent = { group, ...body };
     let reply;
     try {
-      reply = await fetch(`/api/questions/${encodeURIComponent(id)}/${verb}`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: text,
+      reply = await post(`/api/questions/${encodeURIComponent(id)}/${verb}`, sent, {
         // It outlives the page, unless it has more than browsers let outlive one.
-        keepalive: text.length < MOST_KEPT_ALIVE,
+        keepalive: JSON.stringify(sent).length < MOST_KEPT_ALIVE,
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
     } catch {

@@ -2,6 +2,7 @@
 
 import { tick } from "./clock.js";
 import { announceCount, facts, say } from "./facts.js";
+import { ask, post } from "./key.js";
 import { make, notify, notifyOf, unnotify } from "./notify.js";
 import { isTyping, openHelp, singleKeys, startShell } from "./shell.js";
 import { isSnoozed } from "./snooze.js";
@@ -18,7 +19,7 @@ function count() {
 }
 
 async function refresh() {
-  const reply = await fetch("/inbox/agents", { cache: "no-store" }).catch(() => null);
+  const reply = await ask("/inbox/agents").catch(() => null);
   if (!reply?.ok) return;
   const focused = agents.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
   agents.innerHTML = await reply.text();
@@ -42,11 +43,8 @@ agents?.addEventListener("click", async (event) => {
   for (const other of item.querySelectorAll("button")) other.disabled = true;
   status.hidden = false;
   status.textContent = "Sending…";
-  const reply = await fetch(`/api/questions/${encodeURIComponent(id)}/${button.dataset.do}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ group }),
-  }).catch(() => null);
+  const path = `/api/questions/${encodeURIComponent(id)}/${button.dataset.do}`;
+  const reply = await post(path, { group }).catch(() => null);
   if (reply?.ok) return changed();
   const told = (await reply?.json().catch(() => ({}))) ?? {};
   status.textContent = told.error ?? "The host does not answer; try again.";

@@ -5,6 +5,7 @@ import { announceCount, now, say } from "./facts.js";
 import { duration, tick } from "./clock.js";
 import * as unsent from "./unsent.js";
 import { hush, startle } from "./guard.js";
+import { ask } from "./key.js";
 import { make, notify, notifyOf, unnotify } from "./notify.js";
 import { isTyping } from "./shell.js";
 import * as snoozing from "./snooze.js";
@@ -76,7 +77,7 @@ export class CardList {
   async fetch(keys) {
     const query = new URLSearchParams(keys.map((key) => ["key", key]));
     const before = new Map(keys.map((key) => [key, this.revisions.get(key)]));
-    const reply = await fetch(`/inbox/cards?${query}`, { cache: "no-store" }).catch(() => null);
+    const reply = await ask(`/inbox/cards?${query}`).catch(() => null);
     if (!reply?.ok) return;
     const found = await reply.json();
     this.still(() => {

@@ -1,5 +1,7 @@
 // Notifications of the browser, where they are allowed and somebody asked for them.
 
+import { ask } from "./key.js";
+
 const WANTED = "pynchy-notify";
 const AT_ONCE = 50;
 
@@ -48,7 +50,7 @@ export async function notify(card) {
 export async function notifyOf(keys) {
   if (!wanted() || !keys.length) return;
   const query = new URLSearchParams(keys.slice(0, AT_ONCE).map((key) => ["key", key]));
-  const reply = await fetch(`/inbox/cards?${query}`, { cache: "no-store" }).catch(() => null);
+  const reply = await ask(`/inbox/cards?${query}`).catch(() => null);
   if (!reply?.ok) return;
   for (const { html, over } of await reply.json()) if (!over) await notify(make(html));
 }

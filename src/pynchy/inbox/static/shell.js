@@ -1,6 +1,7 @@
 // What every page has: the clock, the dialog with the keys, settings of this browser, signing out.
 
 import { startClock } from "./clock.js";
+import { forgetKey, post } from "./key.js";
 import { offerNotifications } from "./notify.js";
 import { forgetAll } from "./unsent.js";
 
@@ -39,7 +40,8 @@ export function startShell() {
     document.getElementById("help").close();
   });
   document.querySelector("[data-do=sign-out]").addEventListener("click", async () => {
-    await fetch("/inbox/sign-out", { method: "POST" }).catch(() => {});
+    await post("/inbox/sign-out", {}).catch(() => {});
+    forgetKey();
     forgetAll();
     location.assign("/");
   });

@@ -2,7 +2,11 @@
 
 import { announceCount, now, setNow } from "./facts.js";
 import { duration } from "./clock.js";
+import { ask } from "./key.js";
+import { Line } from "./line.js";
+import { Tabs } from "./tabs.js";
 import { forgetAll } from "./unsent.js";
+import { SIGNED_OUT } from "./words.js";
 
 // The host speaks every ten seconds; this long without a word is a broken line.
 const SILENCE_MS = 25000;
@@ -14,62 +18,113 @@ export class Stream {
     this.lastHeard = now();
     this.state = "connecting";
     this.failures = 0;
-    this.connect();
+    // What is open, for a tab that has just come: [key, order, revision] by key.
+    this.open = null;
+    this.tabs = new Tabs({
+      lead: () => this.connect(),
+      follow: () => this.disconnect(),
+      hear: (kind, body) => this.hearLeader(kind, body),
+      called: (by) => this.describe(by),
+    });
+    this.tabs.start();
     setInterval(() => this.look(), 1000);
-    addEventListener("online", () => this.connect());
-    addEventListener("pageshow", (event) => event.persisted && this.connect());
+    addEventListener("online", () => this.hurry());
+    addEventListener("pageshow", (event) => event.persisted && this.hurry());
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden && this.state !== "live") this.connect();
+      if (!document.hidden && this.state !== "live") this.hurry();
     });
   }
 
   connect() {
+    this.disconnect();
+    const line = new Line(
+      (kind, body) => this.line === line && this.hear(kind, body),
+      () => this.line === line && this.lost(),
+    );
+    this.line = line;
+  }
+
+  disconnect() {
     clearTimeout(this.timer);
-    this.source?.close();
-    const source = new EventSource("/inbox/stream");
-    this.source = source;
-    source.addEventListener("out", () => this.lost(source));
-    for (const kind of ["sync", "card", "over", "ping"]) {
-      source.addEventListener(kind, (event) => this.hear(kind, JSON.parse(event.data)));
-    }
-    source.addEventListener("error", () => this.lost(source));
+    this.line?.close();
+    this.line = null;
+  }
+
+  hurry() {
+    if (this.tabs.leads) this.connect();
+    else this.tabs.call();
   }
 
   hear(kind, body) {
+    if (kind === "out") return this.lost();
+    if (kind === "sync") this.open = new Map(body.open.map((row) => [row[0], row]));
+    if (kind === "card") this.open.set(body.key, [body.key, body.order, body.revision]);
+    if (kind === "over") this.open.delete(body.key);
+    this.failures = 0;
+    this.tabs.tell(kind, body);
+    this.pass(kind, body);
+  }
+
+  pass(kind, body) {
     if (this.isOut) return location.reload();
     if (body.now) setNow(body.now);
     this.lastHeard = now();
-    this.failures = 0;
     this.show("live");
-    this.handlers[kind]?.(body);
+    // A tab that has just come may hear of a change before it is told what is open.
+    if (kind === "sync") this.synced = true;
+    if (this.synced) this.handlers[kind]?.(body);
   }
 
-  async lost(source) {
-    if (source !== this.source) return;
-    source.close();
+  hearLeader(kind, body) {
+    if (kind === "here") return;
+    if (kind === "out") return this.leave();
+    if (kind !== "lost") return this.pass(kind, body);
+    this.lastHeard = Math.min(now(), body.heard);
     this.show("lost");
+    // What a tab does that nobody sees, browsers let it do seldom.
+    if (body.hidden && !document.hidden) this.tabs.takeOver();
+  }
+
+  // Another tab asks how things stand.
+  describe(by) {
+    this.look();
+    if (this.isOut) this.tabs.tell("out", {}, by);
+    else if (this.state === "lost") this.tellLost(by);
+    else if (this.open && this.state === "live") this.tabs.tell("sync", { open: [...this.open.values()] }, by);
+    else this.tabs.tell("here", {}, by);
+  }
+
+  tellLost(to = null) {
+    this.tabs.tell("lost", { heard: this.lastHeard, hidden: document.hidden }, to);
+  }
+
+  async lost() {
+    this.disconnect();
+    this.show(this.isOut ? "out" : "lost");
+    this.tellLost();
     const wait = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
     this.failures += 1;
-    clearTimeout(this.timer);
     this.timer = setTimeout(() => this.connect(), wait);
     if (await signedOut()) this.leave();
   }
 
   // Whoever is signed out sees nothing any more, and leaves nothing behind.
   leave() {
+    this.tabs.tell("out", {});
     this.show("out");
     this.isOut = true;
     forgetAll();
     announceCount(0);
     const text = document.createElement("p");
     text.className = "empty-search";
-    text.textContent = "You are signed out. On the machine where pynchy runs, pynchy inbox --open signs you in again.";
+    text.textContent = SIGNED_OUT;
     document.getElementById("main").replaceChildren(text);
   }
 
   look() {
-    if (this.state === "live" && now() - this.lastHeard > SILENCE_MS) {
+    if (this.tabs.leads && this.state === "live" && now() - this.lastHeard > SILENCE_MS) {
       this.show("lost");
+      this.tellLost();
       this.connect();
     }
     this.show(this.state);
@@ -93,7 +148,7 @@ export class Stream {
 
 async function signedOut() {
   try {
-    const reply = await fetch("/inbox/cards", { cache: "no-store" });
+    const reply = await ask("/inbox/cards");
     return reply.status === 401;
   } catch {
     return false;

@@ -1,0 +1,13 @@
+// The browser has just been let in: keep the key, and go where it wanted to.
+
+import { keepKey } from "./key.js";
+
+const entry = JSON.parse(document.getElementById("entry").textContent);
+
+try {
+  keepKey(entry.key);
+  location.replace(entry.next);
+} catch {
+  document.querySelector("[data-trouble]").textContent =
+    "This browser keeps nothing for this page, so it cannot stay signed in. Allow site data for this address, then run pynchy inbox --open again.";
+}
