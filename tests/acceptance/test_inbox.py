@@ -302,6 +302,7 @@ async def test_signing_in_leads_to_no_other_site(shared_host: Host, onward: str)
         "/static/../pages.py",
         "/static/..%2fpages.py",
         "/static/nothing.js",
+        "/static/0123/nothing.js",
         "/static/",
         "/q/team/nothing",
         "/q/..%2f..%2fetc/passwd",
@@ -314,12 +315,29 @@ async def test_what_is_not_there_is_not_found(shared_host: Host, path: str) -> N
     assert reply.status == 404
 
 
+async def test_a_browser_may_keep_the_files_of_this_version_and_no_others(
+    shared_host: Host,
+) -> None:
+    page = send(shared_host, "GET", "/")
+    found = re.search(r'href="(/static/[0-9a-f]+/inbox.css)"', page.text)
+    assert found
+
+    kept = send(shared_host, "GET", found[1])
+    other = send(shared_host, "GET", "/static/0123456789abcdef/inbox.css")
+
+    assert "immutable" in kept.headers["cache-control"]
+    assert other.text == kept.text
+    assert other.headers["cache-control"] == "no-cache"
+
+
 @pytest.mark.parametrize(
     "query",
     ["after=x", "after=-1", "after=99999999", "group=%2e%2e", "outcome=x", "q=" + "%C0%AF", "q=["],
 )
 async def test_odd_filters_of_the_history_break_nothing(shared_host: Host, query: str) -> None:
-    reply = send(shared_host, "GET", f"/history?{query}", BROWSER | await signed_in_browser(shared_host))
+    headers = BROWSER | await signed_in_browser(shared_host)
+
+    reply = send(shared_host, "GET", f"/history?{query}", headers)
 
     assert reply.status == 200
 

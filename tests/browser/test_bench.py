@@ -18,5 +18,5 @@ async def test_the_inbox_is_measured() -> None:
 
     assert process.returncode == 0
     lines = {line["id"]: line for line in json.loads(out)["lines"]}
-    assert set(lines) == {"f1", "f2"}
+    assert set(lines) == {"f1", "f2", "f3"}
     assert lines["f2"]["passed"]

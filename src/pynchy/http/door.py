@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import getpass
 import hashlib
-from importlib.resources import files
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.exceptions import HTTPException
@@ -19,19 +18,13 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy.http.guard import BROWSER, VISITOR, host_name
 from pynchy.http.office import Office
+from pynchy.inbox.assets import ASSETS, BUILD, media_type
 from pynchy.inbox.pages import Printer
 from pynchy.inbox.signin import Browser
 
 _MOST_NAME = 100
 _NO_STORE = {"cache-control": "no-store"}
-_STATIC = files("pynchy.inbox") / "static"
-_TYPES = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".webmanifest": "application/manifest+json",
-}
+_FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 class Door:
@@ -40,9 +33,6 @@ class Door:
     def __init__(self, office: Office, printer: Printer) -> None:
         self._office = office
         self._printer = printer
-        self._assets = {
-            path.name: path.read_bytes() for path in _STATIC.iterdir() if path.is_file()
-        }
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -51,6 +41,7 @@ class Door:
             Route("/sign-in", self.sign_in, methods=["POST"]),
             Route("/inbox/sign-out", self.sign_out, methods=["POST"]),
             Route("/static/{name}", self.static),
+            Route("/static/{build}/{name}", self.static),
             Route("/manifest.webmanifest", self.manifest),
             Route("/sw.js", self.worker),
         ]
@@ -107,8 +98,11 @@ class Door:
         await HTMLResponse(html, 401, _NO_STORE)(scope, receive, send)
 
     async def static(self, request: Request) -> Response:
-        """Send a file of ours."""
-        return self._asset(request, request.path_params["name"])
+        """Send a file of ours; it may be kept where its address says which one it is."""
+        is_this = request.path_params.get("build") == BUILD
+        return self._asset(
+            request, request.path_params["name"], _FOR_GOOD if is_this else "no-cache"
+        )
 
     async def manifest(self, request: Request) -> Response:
         """Send what makes the page installable."""
@@ -124,16 +118,15 @@ class Door:
         if isinstance(browser, Browser) and await self._office.sign_in.renew(browser):
             self._set_cookie(request, response, request.cookies[self._office.cookie])
 
-    def _asset(self, request: Request, name: str) -> Response:
-        body = self._assets.get(name)
+    def _asset(self, request: Request, name: str, caching: str = "no-cache") -> Response:
+        body = ASSETS.get(name)
         if body is None:
             raise HTTPException(404, "there is no such file")
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        headers = {"etag": etag, "cache-control": "no-cache"}
+        headers = {"etag": etag, "cache-control": caching}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        media_type = _TYPES["." + name.rpartition(".")[2]]
-        return Response(body, headers=headers, media_type=media_type)
+        return Response(body, headers=headers, media_type=media_type(name))
 
     def _closed_door(self) -> Response:
         html = self._printer.sign_in(

@@ -23,6 +23,7 @@ from pynchy.pending.base import HistoryQuery
 # So many cards come with the page; the others follow when it is painted.
 FIRST_CARDS = 30
 _CARDS_AT_ONCE = 60
+_MOST_FOUND = 100
 _HISTORY_PAGE = 50
 _NO_STORE = {"cache-control": "no-store"}
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
@@ -46,6 +47,7 @@ class Inbox:
             Route("/history", self.history),
             Route("/inbox/stream", self._live.stream),
             Route("/inbox/cards", self.cards),
+            Route("/inbox/find", self.find),
             Route("/inbox/agents", self.agents_list),
             *self._door.routes(),
         ]
@@ -119,6 +121,13 @@ class Inbox:
         ]
         return JSONResponse(body, headers=_NO_STORE)
 
+    async def find(self, request: Request) -> Response:
+        """Send the keys of the first open questions that fit a search."""
+        q, waiting = request.query_params.get("q", ""), waiting_questions(self._office)
+        fitting = await asyncio.to_thread(lambda: [p for p in waiting if fits(p, q)])
+        keys = [f"{p.group}/{p.request_id}" for p in fitting[:_MOST_FOUND]]
+        return JSONResponse(keys, headers=_NO_STORE)
+
     async def _page(
         self, request: Request, name: str, *, status: int = 200, **values: object
     ) -> Response:
@@ -158,7 +167,8 @@ def fits(pending: PendingQuestion, q: str) -> bool:
     if not words:
         return True
     answers = pending.ending.answers if pending.ending else ()
-    told = [pending.short_id, pending.request_id, pending.agent, pending.task, pending.title]
+    told = [pending.short_id, pending.request_id, pending.group]
+    told += [pending.agent, pending.task, pending.title]
     told += [text for question in pending.questions for text in (question.header, question.text)]
     told += [label for question in pending.questions for label in question.labels]
     told += [answer.describe() for answer in answers]

@@ -9,25 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pynchy.inbox import keys
 from pynchy.inbox.agents import AgentView
+from pynchy.inbox.assets import BUILD, MODULES
 from pynchy.inbox.views import OUTCOMES, card_view, revision_of
 from pynchy.model import PendingQuestion
 from pynchy.wire import timestamp
 
 _MOST_CACHED = 5_000
-# Not loaded by the frame's own script: what others are, and what it loads when it has the page.
-_NOT_OF_PAGES = frozenset({"enter.js", "frame.js", "sw.js"})
-_STATIC = files("pynchy.inbox") / "static"
-_MODULES = sorted(
-    path.name
-    for path in _STATIC.iterdir()
-    if path.name.endswith(".js") and path.name not in _NOT_OF_PAGES
-)
 
 
 def _environment() -> Environment:
@@ -41,6 +33,7 @@ def _environment() -> Environment:
     environment.filters["iso"] = timestamp
     environment.filters["stamp"] = _stamp
     environment.globals["hint"] = {b.action.value: b.hint for b in keys.BINDINGS}
+    environment.globals["static"] = f"/static/{BUILD}"
     environment.globals["bindings"] = keys.BINDINGS
     environment.globals["snoozes"] = keys.SNOOZES
     environment.globals["outcomes"] = {kind.value: word for kind, word in OUTCOMES.items()}
@@ -119,7 +112,7 @@ class Printer:
 
     def frame(self) -> str:
         """Return a page without anything in it, whose script asks for its content."""
-        return self._environment.get_template("frame.html").render(modules=_MODULES)
+        return self._environment.get_template("frame.html").render(modules=MODULES)
 
     def entered(self, page_key: str, onward: str) -> str:
         """Return the page that gives a browser its page key and leads it on."""

@@ -6,12 +6,15 @@ import { duration, tick } from "./clock.js";
 import * as unsent from "./unsent.js";
 import { hush, startle } from "./guard.js";
 import { ask } from "./key.js";
+import { Finder } from "./find.js";
+import { STEP, surplus, wanted } from "./most.js";
 import { make, notify, notifyOf, unnotify } from "./notify.js";
 import { isTyping } from "./shell.js";
 import * as snoozing from "./snooze.js";
 
 const LINGER_MS = 8000;
 const AT_ONCE = 50;
+const REFILL_MS = 300;
 
 export class CardList {
   constructor(list) {
@@ -25,9 +28,13 @@ export class CardList {
     this.revisions = new Map(JSON.parse(list.dataset.revisions));
     this.unseen = new Set();
     this.rest = 0;
+    this.most = STEP;
+    this.more = document.querySelector("[data-do=more]");
+    this.finder = new Finder((keys) => this.fetchAll(keys.filter((key) => !this.find(key))).then(() => this.filter(true)));
     for (const card of this.cards()) this.prepare(card);
     this.search?.addEventListener("input", () => this.filter());
     this.pill?.addEventListener("click", () => this.goUp());
+    this.more?.addEventListener("click", () => this.showMore());
     addEventListener("scroll", () => this.scrolled(), { passive: true });
     setInterval(() => this.wakeUp(), 1000);
     unsent.tidy();
@@ -61,17 +68,63 @@ export class CardList {
     const fresh = open.map(([key]) => key).filter((key) => !known.has(key));
     this.open = new Map(open.map(([key, order]) => [key, order]));
     snoozing.tidy(this.open);
+    const near = this.near();
     const stale = open.filter(([key, , revision]) => this.revisions.get(key) !== revision).map(([key]) => key);
     const gone = this.cards().filter((card) => !card.classList.contains("over") && !this.open.has(card.dataset.key));
-    const wanted = [...stale, ...gone.map((card) => card.dataset.key)].filter((key) => !this.only || key === this.only);
     this.count();
-    for (let start = 0; start < wanted.length; start += AT_ONCE) {
-      await this.fetch(wanted.slice(start, start + AT_ONCE));
-    }
+    await this.fetchAll([
+      ...stale.filter((key) => near.has(key) || this.find(key)),
+      ...gone.map((card) => card.dataset.key),
+    ]);
     this.list.dataset.more = "0";
     for (const key of fresh) this.greet(this.find(key));
     notifyOf(fresh.filter((key) => !this.find(key)));
     this.count();
+  }
+
+  // Which questions have a card, or are to have one.
+  near() {
+    if (this.only) return new Set([this.only]);
+    return wanted(this.open ?? new Map(), this.most);
+  }
+
+  async fetchAll(keys) {
+    for (let start = 0; start < keys.length; start += AT_ONCE) {
+      await this.fetch(keys.slice(start, start + AT_ONCE));
+    }
+  }
+
+  // There is room again: show what comes next.
+  async refill() {
+    await this.fetchAll([...this.near()].filter((key) => this.open.has(key) && !this.find(key)));
+    this.count();
+  }
+
+  refillLater() {
+    clearTimeout(this.refilling);
+    this.refilling = setTimeout(() => this.refill(), REFILL_MS);
+  }
+
+  hasMore() {
+    return Boolean(this.more) && !this.more.hidden;
+  }
+
+  async showMore() {
+    this.most += STEP;
+    const before = this.shown().at(-1);
+    await this.refill();
+    if (document.activeElement === this.more || document.activeElement === document.body) {
+      this.focus(before?.nextElementSibling ?? null);
+    }
+  }
+
+  // Take away what is too much, far below and untouched.
+  trim() {
+    if (this.search?.value.trim()) return;
+    for (const card of surplus(this.cards(), this.near(), this.most)) {
+      this.revisions.delete(card.dataset.key);
+      card.remove();
+    }
   }
 
   async fetch(keys) {
@@ -102,12 +155,11 @@ export class CardList {
   take(message) {
     const fresh = !this.open.has(message.key);
     this.open.set(message.key, message.order);
-    if (this.only && message.key !== this.only) {
-      if (fresh) notify(make(message.html));
-      return this.count();
+    if (this.find(message.key) || this.near().has(message.key)) {
+      this.still(() => this.put(message));
+      this.trim();
     }
-    this.still(() => this.put(message));
-    if (fresh) this.greet(this.find(message.key));
+    if (fresh) this.greet(this.find(message.key) ?? make(message.html));
     this.count();
   }
 
@@ -116,14 +168,16 @@ export class CardList {
     snoozing.forget(message.key);
     unnotify(message.key);
     if (this.find(message.key)) this.still(() => this.settle(message));
+    else this.refillLater();
     this.count();
   }
 
   greet(card) {
     if (!card) return;
+    if (this.only && card.dataset.key !== this.only) return notify(card);
     say(`New question from ${card.dataset.agent}: ${card.dataset.brief}`);
     notify(card);
-    if (card.getBoundingClientRect().top < 50) {
+    if (card.isConnected && card.getBoundingClientRect().top < 50) {
       this.unseen.add(card);
       this.showPill();
     }
@@ -261,6 +315,7 @@ export class CardList {
       this.revisions.delete(card.dataset.key);
       card.remove();
     });
+    this.refillLater();
     this.count();
   }
 
@@ -353,6 +408,7 @@ export class CardList {
     card.blur();
     document.activeElement?.blur?.();
     this.place(card);
+    this.refillLater();
     say(`Snoozed for ${duration((until - now()) / 1000)}`);
     this.count();
     this.focus(next);
@@ -366,15 +422,19 @@ export class CardList {
     box.querySelector("[data-snoozed]").textContent = String(count);
   }
 
-  filter() {
+  filter(told = false) {
+    const text = this.search.value.trim();
+    if (!told) this.finder.look(text, this.hasMore() || this.cards().length < (this.open?.size ?? 0));
     for (const card of this.cards()) this.filterOne(card);
+    if (!text) this.trim();
     this.count();
   }
 
   filterOne(card) {
     const words = (this.search?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
     const text = words.length ? `${card.textContent} ${card.dataset.brief}`.toLowerCase() : "";
-    card.hidden = !words.every((word) => text.includes(word)) && !card.contains(document.activeElement);
+    const fits = words.every((word) => text.includes(word)) || this.finder.found.has(card.dataset.key);
+    card.hidden = !fits && !card.contains(document.activeElement);
   }
 
   count() {
@@ -384,9 +444,18 @@ export class CardList {
     const empty = document.querySelector("[data-empty]");
     if (empty) empty.hidden = cards.length > 0 || more || (this.asleep?.children.length ?? 0) > 0;
     const none = document.querySelector("[data-no-match]");
-    if (none) none.hidden = cards.length === 0 || cards.some((card) => !card.hidden);
+    if (none) none.hidden = cards.length === 0 || this.finder.busy || cards.some((card) => !card.hidden);
+    this.showRest();
     this.showAsleep();
     this.showPill();
+  }
+
+  // How many wait without a card here.
+  showRest() {
+    if (!this.more) return;
+    const rest = [...(this.open?.keys() ?? [])].filter((key) => !this.find(key) && !snoozing.isSnoozed(key)).length;
+    this.more.hidden = rest === 0 || this.list.dataset.more !== "0" || Boolean(this.search?.value.trim());
+    this.more.textContent = `Show ${Math.min(rest, STEP)} more of ${rest} below`;
   }
 }
 

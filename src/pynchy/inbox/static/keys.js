@@ -42,18 +42,20 @@ export function startKeys(cards, answering) {
   });
 }
 
-function step(cards, by) {
+async function step(cards, by) {
+  const at = cards.shown().indexOf(cards.current());
+  if (by > 0 && at === cards.shown().length - 1 && cards.hasMore()) await cards.showMore();
   const shown = cards.shown();
-  const at = shown.indexOf(cards.current());
   cards.focus(shown[at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(at + by, 0), shown.length - 1)]);
 }
 
 // The next one that waits below, else the most urgent of all.
-function nextWaiting(cards) {
+async function nextWaiting(cards) {
   const here = cards.current();
-  const below = (card) => here && here.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const isBelow = (card) => here && here.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING;
+  if (here && !cards.waiting().some(isBelow) && cards.hasMore()) await cards.showMore();
   const waiting = cards.waiting();
-  cards.focus(waiting.find(below) ?? waiting[0]);
+  cards.focus(waiting.find(isBelow) ?? waiting[0]);
 }
 
 function number(card, digit, answering) {
