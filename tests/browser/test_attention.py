@@ -229,7 +229,9 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     await card.get_by_label("Or in your own words").click()
     await window.page.keyboard.type("we ")
     host.answer(first, "No", by="ben")
+    # It changes once more when nobody is found who takes the answer, and is deaf anew.
     await window.says(card, "Answered by ben")
+    await expect(card.get_by_role("button", name="Try again")).to_be_visible()
     await window.page.clock.run_for(DEAF_MS)
 
     await window.page.keyboard.type(typed)

@@ -336,3 +336,168 @@ async def test_signing_in_again_ends_what_the_browser_was_signed_in_by(
         reply = await window.page.request.get(f"{host.url}/agents", headers=headers)
         statuses.append(reply.status)
     assert statuses == [401, 200]
+
+
+async def another_tab(window: Window, path: str = "/") -> Window:
+    tab = Window(window.host, await window.page.context.new_page())
+    await tab.go(path)
+    return tab
+
+
+async def test_eight_tabs_are_live_at_once_and_a_click_in_any_of_them_answers(
+    host: Host, open_window: OpenWindow
+) -> None:
+    # A browser has six connections to a host, and each tab used to keep one for itself.
+    tabs = [await open_window(host)]
+    for path in ("/", "/agents", "/history", "/", "/", "/agents", "/"):
+        tabs.append(await another_tab(tabs[0], path))
+    lists = [tab for tab in tabs if await tab.page.locator("#list").count()]
+
+    request_id = ask(host)
+    for tab in tabs:
+        await expect(tab.page).to_have_title(re.compile(r"^\(1\) "))
+    card = await lists[-1].shown(request_id)
+    await lists[-1].page.bring_to_front()
+    await lists[-1].settle_down()
+    await card.get_by_role("button", name="Yes").click()
+
+    for tab in lists:
+        await tab.says(tab.card(request_id), "Answered by ana")
+    streams = sum("/inbox/stream" in url for tab in tabs for url in tab.requested)
+    assert streams == 1
+
+
+async def test_when_the_tab_with_the_connection_goes_another_takes_over(
+    host: Host, open_window: OpenWindow
+) -> None:
+    first = await open_window(host)
+    second = await another_tab(first)
+    third = await another_tab(first, "/agents")
+    assert not any("/inbox/stream" in url for url in [*second.requested, *third.requested])
+
+    await first.page.close()
+
+    request_id = ask(host, "Still live?")
+    await second.shown(request_id)
+    await expect(third.page).to_have_title(re.compile(r"^\(1\) "))
+    late = await another_tab(second)
+    await late.shown(request_id)
+
+
+async def test_every_tab_says_that_the_host_is_gone_and_finds_it_again(
+    host: Host, open_window: OpenWindow
+) -> None:
+    first = await open_window(host)
+    second = await another_tab(first)
+
+    host.kill()
+    for tab in (first, second):
+        await expect(tab.page.locator("[data-link-text]")).to_contain_text("reconnecting")
+    request_id = ask(host, "While gone?")
+    await come_back(host)
+
+    for tab in (first, second):
+        await expect(tab.page.locator("[data-link=live]")).to_be_visible()
+        await tab.shown(request_id)
+
+
+async def test_a_tab_whose_leader_is_frozen_connects_by_itself(
+    host: Host, open_window: OpenWindow
+) -> None:
+    first = await open_window(host, clock=True)
+    second = await another_tab(first)
+    # It holds the lock and says nothing any more, as a page that the browser has frozen.
+    await first.page.evaluate("BroadcastChannel.prototype.postMessage = () => {}")
+
+    await second.page.clock.run_for(25_000)
+
+    request_id = ask(host, "Anybody?")
+    await second.shown(request_id)
+    assert any("/inbox/stream" in url for url in second.requested)
+
+
+async def test_without_locks_every_tab_has_a_connection_of_its_own(
+    host: Host, open_window: OpenWindow
+) -> None:
+    first = await open_window(host)
+    await first.page.context.add_init_script("delete Navigator.prototype.locks")
+    tabs = [await another_tab(first) for _ in range(2)]
+
+    request_id = ask(host)
+
+    for tab in tabs:
+        await tab.shown(request_id)
+        assert any("/inbox/stream" in url for url in tab.requested)
+
+
+async def test_another_server_on_this_machine_gets_the_cookie_and_can_do_nothing_with_it(
+    host: Host, open_window: OpenWindow
+) -> None:
+    request_id = ask(host, "A secret plan?")
+    window = await open_window(host)
+    await window.shown(request_id)
+    heard = []
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        other = await window.page.context.new_page()
+        await other.goto(f"http://127.0.0.1:{port}/")
+        kept = await other.evaluate("JSON.stringify({...localStorage})")
+        await other.close()
+    stolen = re.search(r"(?im)^cookie: (.+?)\r?$", heard[0])
+    assert stolen, "the browser keeps cookies from other ports: the page key is needed no more"
+
+    headers = {"cookie": stolen[1], "sec-fetch-site": "same-origin", "accept": "text/html"}
+    page = await window.page.request.get(f"{host.url}/", headers=headers)
+    reply = await window.page.request.post(
+        f"{host.url}/api/questions/{request_id}/answer",
+        headers=headers,
+        data={"values": ["Yes"]},
+    )
+
+    assert kept == "{}"
+    assert "secret" not in await page.text()
+    assert reply.status == 401
+    assert host.question(request_id)["state"] == "open"
+
+
+async def test_a_browser_that_lost_its_key_is_told_to_sign_in_again(
+    host: Host, open_window: OpenWindow
+) -> None:
+    ask(host, "A secret plan?")
+    window = await open_window(host)
+    await window.page.evaluate("localStorage.clear()")
+
+    await window.page.reload()
+
+    await expect(window.page.get_by_text("You are signed out")).to_be_visible()
+    await expect(window.page.get_by_text("secret")).to_have_count(0)
+    await window.sign_in()
+    await expect(window.cards()).to_have_count(1)
+
+
+async def test_a_page_that_is_opened_while_the_host_is_away_comes_when_it_is_back(
+    host: Host, open_window: OpenWindow
+) -> None:
+    request_id = ask(host)
+    window = await open_window(host)
+
+    async def away(route: Route) -> None:
+        if route.request.is_navigation_request():
+            await route.continue_()
+        else:
+            await route.abort()
+
+    await window.page.route(re.compile(r"/$"), away)
+    await window.page.reload()
+    await expect(window.page.get_by_text("The host does not answer")).to_be_visible()
+
+    await window.page.unroute(re.compile(r"/$"))
+
+    await window.shown(request_id)

@@ -180,3 +180,26 @@ def test_keys_typed_before_the_screen_is_there_answer_nothing(stage: Stage) -> N
 
     stage.see("Deploy?", "( ) Yes", "● live")
     assert [question["state"] for question in stage.pending()] == ["open"]
+
+
+def test_with_single_keys_off_the_same_keys_work_behind_another(stage: Stage) -> None:
+    asker = stage.ask("Deploy?", "-o", "Yes", "-o", "No")
+    stage.open_inbox()
+    stage.see("( ) Yes", "● live")
+    stage.press_until("F1", "Single keys work")
+    stage.press("Space")
+    stage.see("Single keys are off")
+    stage.press("F1")
+    stage.see("after Ctrl+K")
+
+    stage.type("2d")
+    stage.press("C-k")
+    stage.press("1")
+    stage.see("(•) Yes")
+    assert "Why?" not in stage.screen
+    stage.press("Enter")
+
+    assert asker.communicate(timeout=WAIT_SECONDS)[0].decode().strip() == "Yes"
+    stage.press("C-k")
+    stage.press("q")
+    stage.see("left with 0")

@@ -282,3 +282,50 @@ async def test_a_draft_that_was_sent_from_another_screen_does_not_come_back(
     two.save()
 
     assert [Kept(folder, now).written(k) for k in (key, other)] == ["", "another"]
+
+
+async def test_single_keys_can_be_switched_off_and_stay_off(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY)
+    async with desk.sit_down() as person:
+        await person.look_at("Or in your own words")
+        await person.press("question_mark")
+        await person.see("Single keys work")
+        await person.press("space")
+        await person.see("Single keys are off")
+        await person.press("escape")
+        await person.see("after Ctrl+K")
+
+        for key in ("d", "1", "h", "a", "q"):
+            await person.press(key)
+        assert "Why?" not in person.screen
+        await person.press("enter")
+        await person.see("Choose an option or write something first")
+
+    async with desk.sit_down() as person:
+        await person.look_at("Or in your own words", "after Ctrl+K")
+        await person.press("ctrl+k", "w")
+        await person.type("123 d")
+        await person.press("escape")
+        await person.press("ctrl+k", "2")
+        await person.press("enter")
+        ending = await desk.ended(person, short_id)
+        await person.press("f1")
+        await person.press("space")
+        await person.see("Single keys work")
+
+    assert ending["answers"][0] == {"question": "Deploy?", "selected": ["No"], "text": "123 d"}
+
+
+async def test_keys_of_the_lists_beside_are_off_as_well(desk: Desk) -> None:
+    await desk.ask(DEPLOY)
+    async with desk.sit_down() as person:
+        await person.look_at("Or in your own words")
+        await person.press("question_mark", "space", "escape")
+        await person.press("ctrl+k", "a")
+        await person.see("waiting on you")
+
+        await person.press("q")
+        await person.see("waiting on you")
+        await person.press("ctrl+k", "q")
+
+        await person.look_at("Or in your own words")

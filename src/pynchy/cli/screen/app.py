@@ -6,7 +6,9 @@ from textual.app import App
 from textual.events import AppFocus, Event
 from textual.events import Key as KeyPress
 from textual.message import Message
+from textual.widgets import Input, TextArea
 
+from pynchy.cli.screen import keymap
 from pynchy.cli.screen.aside import Aside
 from pynchy.cli.screen.clock import Clock
 from pynchy.cli.screen.feed import Feed, News
@@ -33,6 +35,7 @@ class InboxApp(App[None]):
 
     def __init__(self, data: DataFolder, by: str, clock: Clock | None = None) -> None:
         super().__init__()
+        self._announced = False
         self.feed = Feed(data, self._tell)
         self.inbox = InboxScreen(data, by, clock or Clock(), self.feed)
 
@@ -51,11 +54,28 @@ class InboxApp(App[None]):
 
     async def on_event(self, event: Event) -> None:
         """Let every key be done with before the next: what follows `w` belongs to the field."""
-        is_done = False
-        if isinstance(event, KeyPress) and self.screen is self.inbox:
-            is_done = await self.inbox.pressed(event)
-        if not is_done:
-            await super().on_event(event)
+        # What was forwarded to a field bubbles back here; it has been looked at.
+        if isinstance(event, KeyPress) and not event.is_forwarded:
+            if self._is_not_meant(event):
+                return
+            if self.screen is self.inbox and await self._did(event):
+                return
+        await super().on_event(event)
+
+    async def _did(self, event: KeyPress) -> bool:
+        if event.key == "f1":
+            await self.inbox.show_help()
+            return True
+        return await self.inbox.pressed(event)
+
+    def _is_not_meant(self, event: KeyPress) -> bool:
+        """True for a key that does nothing by itself, where single keys are off."""
+        has_commands = isinstance(self.screen, (InboxScreen, Aside))
+        is_typing = isinstance(self.focused, (Input, TextArea))
+        if not has_commands or is_typing or self.inbox.single_keys:
+            return False
+        was_announced, self._announced = self._announced, event.key == keymap.BEFORE_KEYS
+        return self._announced or (keymap.is_single(event) and not was_announced)
 
     async def on_told(self, message: Told) -> None:
         """Pass the news on."""

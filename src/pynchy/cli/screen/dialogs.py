@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from pynchy.cli.screen.clock import DEAF_SECONDS, Clock
-from pynchy.cli.screen.kept import BEFORE_END
+from pynchy.cli.screen.kept import BEFORE_END, Kept
 from pynchy.cli.text import duration, one_line
 from pynchy.cli.views import QuestionView
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, SNOOZES, Snooze
@@ -114,13 +114,17 @@ class AskNap(ModalScreen[Nap | None]):
 
 
 class Help(ModalScreen[None]):
-    """The keys."""
+    """The keys, and the switch that turns single ones off."""
 
-    BINDINGS = [("escape,question_mark,q", "leave", "Close")]  # noqa: RUF012 - as textual has it
+    BINDINGS = [  # noqa: RUF012 - as textual has it
+        ("escape,question_mark,q,f1", "leave", "Close"),
+        ("space", "switch", "Single keys on or off"),
+    ]
 
-    def __init__(self, by: str) -> None:
+    def __init__(self, by: str, kept: Kept) -> None:
         super().__init__()
         self._by = by
+        self._kept = kept
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
@@ -134,7 +138,20 @@ class Help(ModalScreen[None]):
         text.append(f"You answer as {one_line(self._by)}. Esc closes this.", "dim")
         with VerticalScroll(classes="dialog"):
             yield Static(Text("Keys", "bold"))
+            yield Static(self._single_keys(), id="single-keys")
             yield Static(text)
+
+    def _single_keys(self) -> Text:
+        is_on = self._kept.single_keys
+        said = "Single keys work" if is_on else "Single keys are off: Ctrl+K goes before each, F1 is this"
+        switch = f"; Space turns them {'off' if is_on else 'on'}.\n"
+        return Text().append(said, "bold").append(switch, "dim")
+
+    def action_switch(self) -> None:
+        """Turn the single keys on or off."""
+        self._kept.switch_single_keys()
+        self._kept.save()
+        self.query_one("#single-keys", Static).update(self._single_keys())
 
     def action_leave(self) -> None:
         """Close it."""

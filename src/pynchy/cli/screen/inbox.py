@@ -67,7 +67,7 @@ class InboxScreen(Screen[None]):
         with Horizontal(id="body"):
             yield Rows(self._clock.now)
             yield CardPane()
-        yield Static(keymap.hints(), id="hints")
+        yield Static(keymap.hints(single_keys=self._kept.single_keys), id="hints")
 
     async def on_mount(self) -> None:
         """Begin with nothing selected."""
@@ -94,6 +94,20 @@ class InboxScreen(Screen[None]):
     def save(self) -> None:
         """Write down what outlives the screen."""
         self._kept.save()
+
+    @property
+    def single_keys(self) -> bool:
+        """True if keys work on their own."""
+        return self._kept.single_keys
+
+    async def show_help(self) -> None:
+        """Show the keys."""
+
+        def closed(_: None) -> None:
+            hints = keymap.hints(single_keys=self._kept.single_keys)
+            self.query_one("#hints", Static).update(hints)
+
+        await self.app.push_screen(Help(self._by, self._kept), closed)
 
     def startle(self) -> None:
         """Be deaf for a moment."""
@@ -276,7 +290,7 @@ class InboxScreen(Screen[None]):
             case Action.SEARCH:
                 self._start_search()
             case Action.HELP:
-                await self.app.push_screen(Help(self._by))
+                await self.show_help()
             case Action.LEAVE:
                 self._leave()
             case ScreenAction.AGENTS:

@@ -1,4 +1,4 @@
-"""What outlives the screen: what was begun to write, and what is hidden for a while.
+"""What outlives the screen: what was begun to write, what is hidden, and whether single keys work.
 
 Marks are kept for as long as the screen is open and not longer: nothing is marked at the start. A
 file in the data folder, for its owner alone. It is a convenience: where it cannot be read or
@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -45,15 +45,42 @@ class Part:
         return {"options": list(self.options), "text": self.text.strip() or None}
 
 
+Drafts = dict[Key, tuple[Part, ...]]
+Snoozes = dict[Key, datetime]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is in the file."""
+
+    drafts: Drafts = field(default_factory=dict)
+    snoozes: Snoozes = field(default_factory=dict)
+    single_keys: bool = True
+
+
 class Kept:
-    """Drafts and snoozes by question."""
+    """Drafts and snoozes by question, and what the person has set."""
 
     def __init__(self, folder: Folder, now: Callable[[], datetime]) -> None:
         self._folder = folder
         self._now = now
-        self._drafts, self._snoozes = _read(folder)
+        stored = _read(folder)
+        self._drafts, self._snoozes = stored.drafts, stored.snoozes
+        self._single_keys = stored.single_keys
+        self._switched = False
         self._changed_drafts: set[Key] = set()
         self._changed_snoozes: set[Key] = set()
+
+    @property
+    def single_keys(self) -> bool:
+        """True if keys work on their own."""
+        return self._single_keys
+
+    def switch_single_keys(self) -> None:
+        """Turn them on or off."""
+        self._single_keys = not self._single_keys
+        self._switched = True
 
     def draft(self, key: Key, count: int) -> tuple[Part, ...]:
         """Return what was begun for each of so many questions."""
@@ -107,35 +134,32 @@ class Kept:
 
     def save(self) -> None:
         """Write down what has changed, beside what other screens have."""
-        if not self._changed_drafts and not self._changed_snoozes:
+        if not (self._changed_drafts or self._changed_snoozes or self._switched):
             return
         with suppress(OSError, UnsafeFile), _locked(self._folder):
-            drafts, snoozes = _read(self._folder)
-            drafts = _merged(drafts, self._drafts, self._changed_drafts)
-            snoozes = _merged(snoozes, self._snoozes, self._changed_snoozes)
+            stored = _read(self._folder)
+            drafts = _merged(stored.drafts, self._drafts, self._changed_drafts)
+            snoozes = _merged(stored.snoozes, self._snoozes, self._changed_snoozes)
             newest = list(drafts.items())[-_MOST_DRAFTS:]
             body = {
                 "drafts": [[*key, [part.text for part in parts]] for key, parts in newest],
                 "snoozes": [[*key, until.isoformat()] for key, until in snoozes.items()],
+                "single_keys": self._single_keys if self._switched else stored.single_keys,
             }
             self._folder.replace(FILE_NAME, json.dumps(body).encode())
         self._changed_drafts.clear()
         self._changed_snoozes.clear()
+        self._switched = False
 
 
-Drafts = dict[Key, tuple[Part, ...]]
-Snoozes = dict[Key, datetime]
-T = TypeVar("T")
-
-
-def _read(folder: Folder) -> tuple[Drafts, Snoozes]:
+def _read(folder: Folder) -> _Stored:
     # Whatever is in there was ours; whatever is not as expected is not.
     with suppress(OSError, UnsafeFile, ValueError, KeyError, TypeError, AttributeError):
         return _understood(json.loads(folder.read(FILE_NAME, _CAP)))
-    return {}, {}
+    return _Stored()
 
 
-def _understood(body: dict[str, Any]) -> tuple[Drafts, Snoozes]:
+def _understood(body: dict[str, Any]) -> _Stored:
     drafts: Drafts = {}
     snoozes: Snoozes = {}
     for group, request_id, parts in body["drafts"]:
@@ -143,7 +167,7 @@ def _understood(body: dict[str, Any]) -> tuple[Drafts, Snoozes]:
     for group, request_id, until in body["snoozes"]:
         at = datetime.fromisoformat(until)
         snoozes[str(group), str(request_id)] = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return drafts, snoozes
+    return _Stored(drafts, snoozes, body.get("single_keys") is not False)
 
 
 def _merged(there: Mapping[Key, T], ours: Mapping[Key, T], changed: set[Key]) -> dict[Key, T]:

@@ -7,6 +7,8 @@ from textual.events import Key as KeyPress
 
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, Action, ScreenAction, hint
 
+# Comes before each key where single keys are off. Not Alt: terminals tell it in too many ways.
+BEFORE_KEYS = "ctrl+k"
 _NAMES = {"enter": "Enter", "escape": "Escape"}
 _ACTIONS: dict[str, Action | ScreenAction] = {
     **{key: binding.action for binding in BINDINGS for key in binding.keys},
@@ -44,9 +46,16 @@ def action_of(name: str) -> Action | ScreenAction | None:
     return _ACTIONS.get(name)
 
 
-def hints() -> Text:
+def is_single(event: KeyPress) -> bool:
+    """True for a letter, a digit or a sign on its own. Space works on what has the focus."""
+    return event.is_printable and event.character != " "
+
+
+def hints(*, single_keys: bool = True) -> Text:
     """Return the line at the bottom, the most needed first: a narrow screen cuts it."""
     line = Text(no_wrap=True, overflow="ellipsis")
+    if not single_keys:
+        line.append("F1", "bold cyan").append(" keys  after Ctrl+K: ", "dim")
     for key, what in _HINTS:
         line.append(key, "bold cyan").append(f" {what}  ", "dim")
     return line

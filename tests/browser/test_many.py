@@ -1,0 +1,124 @@
+"""Hundreds of questions at once: the page stays small, and nothing of them is out of reach."""
+
+import re
+
+import pytest_asyncio
+from playwright.async_api import expect
+from tests.acceptance.support import Host, MailboxAgent
+from tests.browser.conftest import OpenWindow, StartHost
+from tests.browser.support import Window, ask, open_questions, top_of
+
+MANY = 130
+SHOWN = 100
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def full_host(start_host: StartHost) -> Host:
+    host = await start_host("request_burst = 1000\n")
+    agent = MailboxAgent(host.group("team"))
+    for number in range(MANY):
+        agent.ask(f"Number {number}?", agent="flood")
+    await host.listed(MANY)
+    return host
+
+
+async def filled(window: Window) -> None:
+    await expect(window.cards()).to_have_count(SHOWN)
+    await expect(window.page.get_by_role("button", name="Show 30 more of 30")).to_be_visible()
+    await window.settle_down()
+
+
+async def test_the_most_urgent_hundred_are_shown_and_the_others_on_demand(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+    await expect(window.page).to_have_title(re.compile(rf"^\({MANY}\) "))
+
+    await window.page.get_by_role("button", name="Show 30 more").click()
+
+    await expect(window.cards()).to_have_count(MANY)
+    await expect(window.page.get_by_role("button", name="Show")).to_have_count(0)
+    texts = await window.cards().evaluate_all("cards => cards.map(card => card.dataset.brief)")
+    assert texts == [f"Number {number}?" for number in range(MANY)]
+
+
+async def test_a_low_one_is_counted_and_an_urgent_one_appears_at_the_top(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+    last = window.cards().nth(SHOWN - 1)
+    await last.focus()
+    before = await top_of(last)
+
+    low = ask(full_host, "Low?", urgency="low")
+    await expect(window.page.get_by_role("button", name="Show 31 more of 31")).to_be_visible()
+    high = ask(full_host, "High?", urgency="high")
+    await expect(window.card(high)).to_have_count(1)
+
+    await expect(window.card(low)).to_have_count(0)
+    await expect(window.cards().first).to_have_attribute("data-key", f"team/{high}")
+    assert abs(await top_of(last) - before) < 1
+
+
+async def test_a_flood_of_urgent_ones_does_not_pile_up_nor_take_away_what_was_begun(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+    begun = window.cards().nth(SHOWN - 2)
+    key = await begun.get_attribute("data-key")
+    await begun.get_by_label("Or in your own words").fill("half a thought")
+    await window.page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+
+    agent = MailboxAgent(full_host.group("flood"))
+    asked = [agent.ask(f"Urgent {n}?", urgency="high", agent="flood") for n in range(40)]
+    await expect(window.card(asked[-1])).to_have_count(1)
+
+    assert await window.cards().count() <= SHOWN + 21
+    kept = window.page.locator(f'.card[data-key="{key}"] [data-text]')
+    await expect(kept).to_have_value("half a thought")
+
+
+async def test_keys_and_the_search_reach_what_is_not_shown(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+
+    await window.page.get_by_label("Search what waits").fill("number 129")
+    visible = window.page.locator("#list > .card:not([hidden])")
+    await expect(visible).to_have_count(1)
+    await expect(visible).to_contain_text("Number 129?")
+    await window.page.get_by_label("Search what waits").fill("")
+    await filled_at_least(window)
+    await window.cards().nth(SHOWN - 1).focus()
+    await window.page.keyboard.press("j")
+
+    await expect(window.page.locator(".card:focus")).to_contain_text("Number 100?")
+
+
+async def filled_at_least(window: Window) -> None:
+    await expect(window.page.locator("#list > .card:not([hidden])").nth(SHOWN - 1)).to_be_attached()
+    await window.settle_down()
+
+
+async def test_what_is_answered_makes_room_for_the_next(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host, clock=True)
+    await filled(window)
+    first = await window.cards().first.get_attribute("data-key")
+    assert first
+    await window.cards().first.get_by_role("button", name="Yes").click()
+    await window.says(window.cards().first, "Answered by ana")
+    await window.page.mouse.move(5, 5)
+    await window.page.evaluate("document.activeElement.blur()")
+
+    await window.page.clock.run_for(20_000)
+
+    await expect(window.page.get_by_role("button", name="Show 29 more of 29")).to_be_visible()
+    await expect(window.cards()).to_have_count(SHOWN)
+    await expect(window.cards().last).to_contain_text("Number 100?")
+    assert len(open_questions(full_host)) == MANY - 1
