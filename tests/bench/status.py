@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.bench.figures import Line, Sample, Unit, line
 from tests.bench.recovery import Start, fill
 
-from pynchy.cli.quick import get_object
 from pynchy.datafolder import DataFolder
+from pynchy.glance import get_object
 
 OPEN = 10_000
 QUICK_OPEN = 100
@@ -75,5 +75,6 @@ def _children() -> float:
 
 def _ask(data: DataFolder) -> float:
     started = time.perf_counter()
-    get_object(data.host(), "/api/status", _LONGEST_SECONDS)
+    address = data.host()
+    get_object(address.url, address.token, "/api/status", _LONGEST_SECONDS)
     return (time.perf_counter() - started) * 1_000

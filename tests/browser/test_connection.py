@@ -332,7 +332,7 @@ async def test_signing_in_again_ends_what_the_browser_was_signed_in_by(
     (new,) = await window.page.context.cookies()
     statuses = []
     for cookie in (old, new):
-        headers = {"cookie": f"{cookie['name']}={cookie['value']}"}
+        headers = {"cookie": f"{cookie['name']}={cookie['value']}", "accept": "text/html"}
         reply = await window.page.request.get(f"{host.url}/agents", headers=headers)
         statuses.append(reply.status)
     assert statuses == [401, 200]

@@ -1,7 +1,7 @@
 """`pynchy status`: how things stand, in a line for a status bar or in a few for a person.
 
-A status bar runs it every few seconds, so nothing heavy is imported, and a host that is slow or
-gone leaves the bar empty rather than broken.
+The line is answered by `pynchy.glance` before this is imported, unless other options stand beside
+it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import click
 
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.errors import HostError
+from pynchy.glance import get_object, short_line
 
 if TYPE_CHECKING:
     from pynchy.datafolder import DataFolder
 
 _LINE_SECONDS = 2.0
-_AGENTS, _WAITING, _UNDELIVERED = "🤖", "🔔", "📭"
 
 
 @click.command("status", short_help="Say how many agents work and what waits for you.")
@@ -57,17 +57,12 @@ def _line(data: DataFolder) -> str:
         return ""
 
 
-def short_line(status: dict[str, Any]) -> str:
-    """Return the figures that are not zero, each behind its sign."""
-    signs = ((_AGENTS, "agents"), (_WAITING, "waiting"), (_UNDELIVERED, "undelivered"))
-    return " ".join(f"{sign} {status[name]}" for sign, name in signs if status.get(name))
-
-
 def _ask(data: DataFolder, seconds: float = 15.0) -> dict[str, Any]:
     address = data.host()
-    from pynchy.cli.quick import get_object  # noqa: PLC0415 - only where there is a host
-
-    return get_object(address, "/api/status", seconds)
+    try:
+        return get_object(address.url, address.token, "/api/status", seconds)
+    except (OSError, ValueError) as exc:
+        raise HostError(f"the pynchy host does not answer ({exc}); see its log") from exc
 
 
 def _describe(status: dict[str, Any]) -> None:

@@ -1,14 +1,19 @@
 """`pynchy status`, and `pynchy inbox` where there is no terminal."""
 
+import fcntl
 import http.client
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy, until
+
+from pynchy.glance import _data_dir
+from pynchy.paths import data_dir
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
 
@@ -99,20 +104,74 @@ def test_an_inbox_without_a_host_says_how_to_start_one(run: Run) -> None:
     assert "pynchy serve" in result.stderr
 
 
-def test_only_the_screen_needs_textual(host: Host) -> None:
-    host.ask(DEPLOY)
-    program = (
-        "import sys; from pynchy.cli import cli\n"
-        "cli(sys.argv[1:], standalone_mode=False)\n"
-        "heavy = {'textual', 'rich', 'pydantic', 'starlette', 'http.client', 'asyncio'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", program, "status", "--line"],
-        env={**os.environ, "PYNCHY_DATA_DIR": str(host.data.path)},
+def glance(folder: str, *words: str, code: str = "", **environ: str) -> str:
+    """Run the line as a status bar does, as a process of its own."""
+    program = f"from pynchy.__main__ import main; main(); {code}"
+    told = {name: value for name, value in os.environ.items() if name != "PYNCHY_DATA_DIR"}
+    words = words or ("status", "--line")
+    return subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**told, **({"PYNCHY_DATA_DIR": folder} if folder else {}), **environ},
         check=True,
         capture_output=True,
         text=True,
+        encoding="utf-8",
     ).stdout
 
+
+def test_the_line_loads_nothing_heavy_nor_the_command_line(host: Host) -> None:
+    host.ask(DEPLOY)
+    heavy = "{'textual', 'rich', 'pydantic', 'click', 'pathlib', 'http.client', 'dataclasses'}"
+    code = f"import sys; print(sorted({heavy} & set(sys.modules)))"
+
+    printed = glance(str(host.data.path), code=code)
+
     assert printed == "🔔 1\n[]\n"
+
+
+def test_the_line_finds_the_folder_by_every_way_of_saying_it(host: Host, tmp_path: Path) -> None:
+    host.ask(DEPLOY)
+    folder, nowhere = str(host.data.path), str(tmp_path / "nowhere")
+    (tmp_path / "share").mkdir()
+    (tmp_path / "share" / "pynchy").symlink_to(folder)
+
+    said = [
+        glance(folder),
+        glance(nowhere, "status", "--line", "--data-dir", folder),
+        glance(nowhere, "--data-dir", nowhere, "status", f"--data-dir={folder}", "--line"),
+        glance("", XDG_DATA_HOME=str(tmp_path / "share")),
+        glance(folder, PYTHONIOENCODING="ascii"),
+    ]
+
+    assert said == ["🔔 1\n"] * 5
+
+
+@pytest.mark.parametrize("name", ["host.json", "token", "host.lock"])
+@pytest.mark.parametrize("content", ["", '{"url": 1}', "[]"])
+def test_the_line_stays_empty_whatever_is_in_the_folder(
+    host: Host, name: str, content: str
+) -> None:
+    folder = host.data.path
+    copy = folder.parent / "copy"
+    copy.mkdir()
+    for file in ("host.json", "token", "host.lock"):
+        (copy / file).write_bytes((folder / file).read_bytes())
+    (copy / name).write_text(content)
+
+    with (copy / "host.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        printed = glance(str(copy))
+
+    assert printed == "\n"
+
+
+@pytest.mark.parametrize("variables", [("HOME",), ("HOME", "XDG_DATA_HOME"), ("PYNCHY_DATA_DIR",)])
+@pytest.mark.parametrize("value", ["/a/b", "a", "", "/a/"])
+def test_the_line_looks_where_every_other_command_looks(
+    variables: tuple[str, ...], value: str
+) -> None:
+    environ = {"HOME": "/home/x"} | dict.fromkeys(variables, value)
+
+    found = Path(_data_dir([], environ))
+
+    assert found == data_dir(None, environ)

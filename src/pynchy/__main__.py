@@ -1,0 +1,21 @@
+"""Where `pynchy` begins: what a status bar asks is answered at once, all else by the command line."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run what the words say."""
+    if sys.argv[1:2] == ["status"] or "--line" in sys.argv:
+        from pynchy import glance  # noqa: PLC0415 - only for this
+
+        if glance.wants_line(sys.argv[1:]):
+            glance.show_line(sys.argv[1:], os.environ)
+            return
+    from pynchy.cli import main as run  # noqa: PLC0415 - slow to import
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
