@@ -1,4 +1,4 @@
-"""Where `pynchy` begins: what a status bar asks is answered at once, all else by the command line."""
+"""Where `pynchy` begins: a status bar is answered at once, all else by the command line."""
 
 import os
 import sys

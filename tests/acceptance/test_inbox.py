@@ -394,19 +394,36 @@ async def test_serve_prints_no_link_where_nobody_sits(host: Host) -> None:
     assert "key=" not in written + host.log.read_text()
 
 
-def test_at_a_terminal_serve_prints_its_address_then_a_link_with_a_code(tmp_path: Path) -> None:
+def serve_at_a_terminal(folder: Path, settings: str, until: str) -> list[str]:
+    """Return what somebody sees, up to a line with that in it."""
+    (folder / "pynchy.toml").write_text(settings)
     screen, terminal = pty.openpty()
-    command = [PYNCHY, "serve", "--data-dir", tmp_path / "data", "--port", "0"]
+    command = [PYNCHY, "serve", "--data-dir", folder / "data", "--port", "0"]
+    command += ["--config", folder / "pynchy.toml"]
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL) as p:
         os.close(terminal)
         lines = []
         with os.fdopen(screen, encoding="utf-8") as shown:
-            while not any("▄▄▄▄▄" in line for line in lines):
+            while not any(until in line for line in lines):
                 lines.append(shown.readline().strip())
             p.terminate()
+    return lines
 
+
+def test_at_a_terminal_serve_prints_its_address_then_a_link(tmp_path: Path) -> None:
+    lines = serve_at_a_terminal(tmp_path, "", "For a phone")
+
+    assert not any("▄▄" in line for line in lines), "a phone cannot reach this machine's loopback"
     assert lines[0].startswith("pynchy is ready: http://127.0.0.1:")
     assert re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=\S{20,}$", lines[1])
+
+
+def test_where_a_phone_reaches_it_there_is_a_code_to_scan(tmp_path: Path) -> None:
+    lines = serve_at_a_terminal(
+        tmp_path, '[http]\npublic_url = "http://192.168.1.20:8765"\n', "▄▄▄▄▄"
+    )
+
+    assert re.search(r"http://192\.168\.1\.20:8765/sign-in\?key=\S{20,}$", lines[1])
 
 
 async def test_who_is_waiting_is_told_over_http_too(start_host: StartHost, runs: Runs) -> None:

@@ -17,7 +17,7 @@ async def full_host(start_host: StartHost) -> Host:
     host = await start_host("request_burst = 1000\n")
     agent = MailboxAgent(host.group("team"))
     for number in range(MANY):
-        agent.ask(f"Number {number}?", agent="flood")
+        agent.ask(f"Number {number:03}?", agent="flood")
     await host.listed(MANY)
     return host
 
@@ -42,7 +42,7 @@ async def test_the_most_urgent_hundred_are_shown_and_the_others_on_demand(
     orders = await window.cards().evaluate_all("cards => cards.map(card => card.dataset.order)")
     assert orders == sorted(orders)
     texts = await window.cards().evaluate_all("cards => cards.map(card => card.dataset.brief)")
-    assert set(texts) == {f"Number {number}?" for number in range(MANY)}
+    assert set(texts) == {f"Number {number:03}?" for number in range(MANY)}
 
 
 async def test_a_low_one_is_counted_and_an_urgent_one_appears_at_the_top(
@@ -91,12 +91,12 @@ async def test_keys_and_the_search_reach_what_is_not_shown(
     await filled(window)
 
     shown = await window.cards().evaluate_all("cards => cards.map(card => card.dataset.brief)")
-    beyond = next(n for n in range(MANY) if f"Number {n}?" not in shown)
+    beyond = next(n for n in range(MANY) if f"Number {n:03}?" not in shown)
 
-    await window.page.get_by_label("Search what waits").fill(f"{beyond}? number")
+    await window.page.get_by_label("Search what waits").fill(f"{beyond:03}? number")
     visible = window.page.locator("#list > .card:not([hidden])")
     await expect(visible).to_have_count(1)
-    await expect(visible).to_contain_text(f"Number {beyond}?")
+    await expect(visible).to_contain_text(f"Number {beyond:03}?")
     await window.page.get_by_label("Search what waits").fill("")
     await expect(window.page.get_by_role("button", name="Show 29 more of 29")).to_be_visible()
     await window.cards().last.focus()

@@ -27,6 +27,7 @@ COMMANDS = {
     "status": ("status", "Say in a line how many agents work and what waits for you."),
     "run": ("run", "Start an agent's session with a prompt."),
     "sessions": ("sessions", "List the sessions, and what each is doing."),
+    "log": ("log", "Print what the runners of a session printed."),
     "stop": ("stop", "End the runner of a session."),
     "pending": ("pending", "List what waits for a person."),
     "show": ("show", "Show one question whole."),

@@ -8,9 +8,9 @@ import click
 
 from pynchy.cli.client import HostClient
 from pynchy.cli.exits import EXIT_PARTLY
-from pynchy.cli.ids import by_option, find_or_suggest, id_argument
-from pynchy.cli.options import TEXT, data_dir_option
-from pynchy.cli.text import clean, one_line
+from pynchy.cli.ids import by_option, find_or_suggest, id_argument, telling_what_won
+from pynchy.cli.options import TEXT, data_dir_option, json_option
+from pynchy.cli.text import clean, one_line, to_json
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
 from pynchy.errors import InvalidReply
@@ -20,16 +20,24 @@ from pynchy.errors import InvalidReply
 @id_argument
 @click.argument("values", type=TEXT, metavar="VALUE...", nargs=-1)
 @click.option("--question", type=click.IntRange(1), metavar="N", help="Answer only question N.")
+@json_option
 @by_option
 @data_dir_option
-def answer_command(
-    target: str, values: tuple[str, ...], question: int | None, by: str, data: DataFolder
+def answer_command(  # noqa: PLR0913 - one for each option
+    target: str,
+    values: tuple[str, ...],
+    question: int | None,
+    by: str,
+    data: DataFolder,
+    *,
+    as_json: bool,
 ) -> None:
     r"""Answer a question by the number or label of an option, or in your own words.
 
     With several questions, give one value for each, or one question at a time with --question.
     Without a value the question is shown and you are asked. An answer that begins with a dash goes
-    behind `--`.
+    behind `--`. With --json the question is printed as it is now: how it ended is in `ending`, also
+    where somebody else was first.
 
     \b
     Exit code: 0 your answer won, 4 it was already over, 5 no host, 6 more questions need an
@@ -40,15 +48,34 @@ def answer_command(
       pynchy answer k7qm 1
       pynchy answer k7qm Yes
       pynchy answer k7qm --question 2 "only the staging servers"
+      pynchy answer k7qm Yes --json | jq -r .ending.answered_by
     """
     client = HostClient.of(data)
     if not values:
+        if as_json:
+            raise click.UsageError("--json needs the answer beside it: VALUE...")
         _ask_person(client, target, by, question)
         return
     try:
-        _send(client, target, values, by, question)
+        if as_json:
+            _send_silently(client, target, values, by, question)
+        else:
+            _send(client, target, values, by, question)
     except InvalidReply as exc:
         raise InvalidReply(f"{exc}\n{_allowed(client, target, question)}".strip()) from exc
+
+
+def _send_silently(
+    client: HostClient, target: str, values: tuple[str, ...], by: str, question: int | None
+) -> None:
+    """Answer, and print the question as it is then. Exit if that was only a part."""
+    with telling_what_won(client, target):
+        view, is_over = find_or_suggest(
+            client, target, lambda: client.answer(target, values, by, question)
+        )
+    click.echo(to_json(view))
+    if not is_over:
+        sys.exit(EXIT_PARTLY)
 
 
 def _send(

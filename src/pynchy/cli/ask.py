@@ -23,7 +23,7 @@ from pynchy.cli.exits import (
     EXIT_USAGE,
 )
 from pynchy.cli.mailbox import make_mailbox
-from pynchy.cli.options import TEXT, data_dir_option, json_option
+from pynchy.cli.options import TEXT, complete_groups, data_dir_option, json_option
 from pynchy.cli.progress import Progress
 from pynchy.cli.text import clean, to_json
 from pynchy.datafolder import DataFolder
@@ -91,6 +91,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 @click.option(
     "--group",
     metavar="NAME",
+    shell_complete=complete_groups,
     help="Ask as this group.  [default: that of PYNCHY_IPC_DIR, else cli]",
 )
 @json_option

@@ -129,6 +129,10 @@ class HostClient:
         """End the session's runner, and return how it ended once it has."""
         return self._object("POST", f"{_SESSIONS}/{quote(target, safe='')}/stop", {"by": by})
 
+    def session(self, target: str) -> Json:
+        """Return one session, by its id or enough of it. Raise UnknownSession if there is none."""
+        return self._object("GET", f"{_SESSIONS}/{quote(target, safe='')}")
+
     def output(self, target: str, after: int) -> Json:
         """Return what the session's runners have printed after so many bytes, and its state."""
         return self._object("GET", f"{_SESSIONS}/{quote(target, safe='')}/log?after={after}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.ids import by_option, find_or_suggest, id_argument
-from pynchy.cli.options import TEXT, data_dir_option
+from pynchy.cli.ids import by_option, find_or_suggest, id_argument, telling_what_won
+from pynchy.cli.options import TEXT, data_dir_option, json_option
+from pynchy.cli.text import to_json
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
 
@@ -14,10 +15,15 @@ from pynchy.datafolder import DataFolder
 @click.command("decline", short_help="End a question without an answer.")
 @id_argument
 @click.option("--reason", type=TEXT, metavar="TEXT", help="Tell the agent why.")
+@json_option
 @by_option
 @data_dir_option
-def decline_command(target: str, reason: str | None, by: str, data: DataFolder) -> None:
+def decline_command(
+    target: str, reason: str | None, by: str, data: DataFolder, *, as_json: bool
+) -> None:
     r"""End a question without an answer; the agent is told that this is no consent.
+
+    With --json the question is printed as it is now, also where somebody else was first.
 
     Exit code: 0 it is declined, 4 it was already over, 5 no host, 1 anything else.
 
@@ -26,5 +32,10 @@ def decline_command(target: str, reason: str | None, by: str, data: DataFolder) 
       pynchy decline k7qm --reason "ask again after the release"
     """
     client = HostClient.of(data)
+    if as_json:
+        with telling_what_won(client, target):
+            view = find_or_suggest(client, target, lambda: client.decline(target, reason, by))
+        click.echo(to_json(view))
+        return
     view = find_or_suggest(client, target, lambda: client.decline(target, reason, by))
     click.echo(f"{read_question(view).short_id} declined")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import signal
 import sys
 import tempfile
@@ -15,7 +17,7 @@ import click
 from pynchy.cli.exits import EXIT_INTERRUPTED
 from pynchy.cli.inbox import open_in_browser
 from pynchy.datafolder import DataFolder
-from pynchy.demo.person import ScriptedPerson, TypingPerson
+from pynchy.demo.person import ScriptedPerson, TypingPerson, program
 from pynchy.demo.stage import Stage
 from pynchy.demo.story import tell
 from pynchy.demo.voices import Screen, Voices
@@ -92,14 +94,16 @@ async def _run(story: Coroutine[None, None, None]) -> bool:
 
 def _say_what_next(voices: Voices, data_dir: Path | None) -> None:
     voices.headline("Every answer arrived: in the waiting call, and in the resumed session.")
+    own = program()
+    pynchy, settings = shlex.quote(own), {"command": own, "args": ["mcp", "--group", "my-agent"]}
     voices.narrate(
         "",
         "What to do next:",
-        "  pynchy serve                     run the host",
-        "  pynchy inbox --open              answer in a browser",
-        '  pynchy ask "Deploy?" -o Yes -o No   ask something yourself',
+        f"  {pynchy} serve                     run the host",
+        f"  {pynchy} inbox --open              answer in a browser",
+        f'  {pynchy} ask "Deploy?" -o Yes -o No   ask something yourself',
         "and give an agent these MCP settings:",
-        '  {"command": "pynchy", "args": ["mcp", "--group", "my-agent"]}',
+        f"  {json.dumps(settings)}",
     )
     if data_dir is not None:
         voices.narrate("", f"What the demo wrote is in {data_dir.absolute()}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.options import data_dir_option, json_option
+from pynchy.cli.options import complete_groups, data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import history_fields, history_table
 from pynchy.cli.views import read_question
@@ -17,7 +17,7 @@ from pynchy.model import OutcomeKind
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many."
 )
-@click.option("--group", metavar="NAME", help="Only this group's.")
+@click.option("--group", metavar="NAME", shell_complete=complete_groups, help="Only this group's.")
 @click.option(
     "--outcome", type=click.Choice([kind.value for kind in OutcomeKind]), help="Only this outcome."
 )

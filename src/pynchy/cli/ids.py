@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pynchy.cli.client import HostClient
+from pynchy.cli.exits import QuestionOver
 from pynchy.cli.options import data_folder_of
-from pynchy.cli.text import one_line
+from pynchy.cli.text import one_line, to_json
 from pynchy.datafolder import DataFolder
 from pynchy.errors import PynchyError, UnknownQuestion
 
@@ -48,6 +50,16 @@ def find_or_suggest(client: HostClient, target: str, call: Callable[[], T]) -> T
         return call()
     except UnknownQuestion:
         raise UnknownQuestion(_advice(target, client.pending())) from None
+
+
+@contextmanager
+def telling_what_won(client: HostClient, target: str) -> Iterator[None]:
+    """Where the question is over already, print it as JSON before that is raised."""
+    try:
+        yield
+    except QuestionOver:
+        click.echo(to_json(client.question(target)))
+        raise
 
 
 def _advice(target: str, pending: list[dict[str, Any]]) -> str:

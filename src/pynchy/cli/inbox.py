@@ -8,6 +8,7 @@ import sys
 import webbrowser
 from html import escape
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -19,6 +20,11 @@ from pynchy.errors import NoHost
 from pynchy.folder import Folder
 
 _REDIRECT_NAME = "inbox-open.html"
+_NO_ADDRESS = frozenset({"::1", "::", "0.0.0.0", ""})  # noqa: S104 - compared, not listened at
+_ONLY_HERE = (
+    "It works on this machine alone. For a phone, set http.public_url to an address that the phone "
+    "reaches: docs/inbox.md says how."
+)
 
 
 @click.command("inbox", short_help="Answer what waits, here or in a browser.")
@@ -54,12 +60,22 @@ def inbox_command(*, open_: bool, no_browser: bool, sign_out_all: bool, data: Da
 
 
 def show_link(link: str) -> None:
-    """Print the link and, at a terminal, the same as a code to scan."""
+    """Print the link and, at a terminal, a code to scan where another device can reach it."""
     click.echo(f"Sign in to the inbox (works once): {clean(link)}")
-    if sys.stdout.isatty():
-        import segno  # noqa: PLC0415 - only where somebody looks
+    if not sys.stdout.isatty():
+        return
+    if not is_reachable(link):
+        click.echo(_ONLY_HERE)
+        return
+    import segno  # noqa: PLC0415 - only where somebody looks
 
-        segno.make(link, error="l").terminal(compact=True, border=2)
+    segno.make(link, error="l").terminal(compact=True, border=2)
+
+
+def is_reachable(link: str) -> bool:
+    """True if the link leads to this machine also from another one."""
+    name = urlsplit(link).hostname or ""
+    return name not in _NO_ADDRESS and not name.startswith("127.") and name != "localhost"
 
 
 def open_in_browser(link: str, folder: Folder) -> bool:

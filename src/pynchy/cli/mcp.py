@@ -11,12 +11,18 @@ import sys
 import click
 
 from pynchy.cli.mailbox import make_mailbox
-from pynchy.cli.options import data_dir_option
+from pynchy.cli.options import complete_groups, data_dir_option
 from pynchy.datafolder import DataFolder
 
 
 @click.command("mcp", short_help="Run the MCP server that an agent asks through.")
-@click.option("--group", required=True, metavar="NAME", help="The agent's group.")
+@click.option(
+    "--group",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_groups,
+    help="The agent's group.",
+)
 @click.option(
     "--client",
     type=click.Choice(["claude", "codex", "opencode"]),

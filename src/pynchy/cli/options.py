@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pynchy import paths
 from pynchy.datafolder import DataFolder
+from pynchy.errors import PynchyError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,6 +61,19 @@ def config_option(function: F) -> F:
 def json_option(function: F) -> F:
     """Add --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def complete_groups(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a group: those that have a mailbox in the data folder."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    try:
+        found = sorted(path.name for path in data_folder_of(ctx).ipc.iterdir() if path.is_dir())
+    except (PynchyError, OSError):
+        return []  # A shell that completes must never be spoken to.
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
 
 def data_folder_of(ctx: click.Context) -> DataFolder:

@@ -9,13 +9,13 @@ import click
 from agent_runner.cores import names
 from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option
-from pynchy.cli.options import data_dir_option, json_option
+from pynchy.cli.options import complete_groups, data_dir_option, json_option
 from pynchy.cli.output import show_json
 from pynchy.datafolder import DataFolder
 
 
 @click.command("run", short_help="Start an agent's session with a prompt.")
-@click.argument("group")
+@click.argument("group", shell_complete=complete_groups)
 @click.argument("prompt")
 @click.option("--agent", type=click.Choice(names()), help="Instead of the launcher's own.")
 @click.option("--follow", is_flag=True, help="Stay, and print what happens.  [Ctrl-C detaches]")

@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 def serve_command(data: DataFolder, config: Path | None, port: int | None, log_level: str) -> None:
     r"""Run the host: carry questions to people and answers back, until stopped.
 
-    Prints one line with its address when it is ready; at a terminal also a link, and a code to
-    scan, that signs a browser in to the inbox. Stop it with Ctrl-C or SIGTERM; what is open
-    stays open and is taken up at the next start.
+    Prints one line with its address when it is ready; at a terminal also a link that signs a
+    browser in to the inbox, with a code to scan where a phone can reach it (http.public_url). Stop
+    it with Ctrl-C or SIGTERM; what is open stays open and is taken up at the next start.
 
     \b
     Example:

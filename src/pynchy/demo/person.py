@@ -37,7 +37,7 @@ class Shown:
     def command(self, values: tuple[str, ...]) -> str:
         """Return what answers it from another terminal, ready to be pasted."""
         return shlex.join(
-            [_program(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
+            [program(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
         )
 
 
@@ -155,7 +155,7 @@ def _values(scene: Scene, line: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in re.split(r"[,;]", line))
 
 
-def _program() -> str:
+def program() -> str:
     """Return how this pynchy is called from any terminal."""
     own = Path(sys.executable).with_name("pynchy")
     found = shutil.which("pynchy")

@@ -62,6 +62,34 @@ def test_second_answer_is_told_how_the_question_ended(host: Host, run: Run) -> N
         assert late.stdout == ""
 
 
+def test_with_json_the_question_tells_what_won_whoever_won(host: Host, run: Run) -> None:
+    short_id, other = host.ask(DEPLOY), host.ask(DEPLOY)
+
+    won = run("answer", short_id, "Yes", "--by", "ben", "--json")
+    late = run("answer", short_id, "No", "--json")
+    refused = run("decline", other, "--reason", "no", "--json")
+    too_late = run("decline", other, "--json")
+
+    assert [r.exit_code for r in (won, late, refused, too_late)] == [0, 4, 0, 4]
+    for result in (won, late):
+        ending = json.loads(result.stdout)["ending"]
+        assert (ending["answered_by"], ending["answers"][0]["selected"]) == ("ben", ["Yes"])
+    for result in (refused, too_late):
+        assert json.loads(result.stdout)["ending"]["outcome"] == "declined"
+    assert "already over" in late.stderr
+
+
+def test_with_json_a_part_of_the_answers_still_exits_with_6(host: Host, run: Run) -> None:
+    short_id = host.ask(DEPLOY, DEPLOY)
+
+    part = run("answer", short_id, "--question", "1", "Yes", "--json")
+    nothing = run("answer", short_id, "--json")
+
+    assert part.exit_code == 6
+    assert json.loads(part.stdout)["ending"] is None
+    assert nothing.exit_code == 2
+
+
 def test_the_request_id_and_a_hash_sign_find_the_question_too(host: Host, run: Run) -> None:
     short_id = host.ask(DEPLOY)
 

@@ -93,9 +93,18 @@ def test_sessions_are_completed_from_the_running_host(host: Host) -> None:
     assert complete("pynchy stop mi", host.data.path) == ["mine-1"]
 
 
+@pytest.mark.parametrize("command", ["history --group", "ask --group", "mcp --group", "run"])
+def test_groups_are_completed(host: Host, command: str) -> None:
+    host.ask("Why?")
+
+    assert complete(f"pynchy {command} ", host.data.path) == ["web-team"]
+    assert complete(f"pynchy {command} x", host.data.path) == []
+
+
 def test_completion_is_silent_without_a_host(tmp_path: Path) -> None:
     assert complete("pynchy answer ", tmp_path) == []
     assert complete("pynchy stop ", tmp_path) == []
+    assert complete("pynchy history --group ", tmp_path) == []
     assert complete("pynchy pend", tmp_path) == ["pending"]
 
 

@@ -62,3 +62,22 @@ def test_what_the_file_has_is_text_and_no_markup(
     assert inbox.open_in_browser('http://h/?a="><script>', host.data.folder)
 
     assert "<script>" not in Path(unquote(urlsplit(opened[0]).path)).read_text()
+
+
+@pytest.mark.parametrize(
+    ("address", "reachable"),
+    [
+        ("http://127.0.0.1:8765", False),
+        ("http://127.8.0.1:1", False),
+        ("http://localhost:8765", False),
+        ("http://[::1]:8765", False),
+        ("http://0.0.0.0:8765", False),
+        ("http://192.168.1.20:8765", True),
+        ("https://inbox.example.org", True),
+        ("http://[fd00::1]:8765", True),
+    ],
+)
+def test_a_code_is_shown_only_where_another_device_reaches_it(
+    address: str, *, reachable: bool
+) -> None:
+    assert inbox.is_reachable(f"{address}/sign-in?key=x") is reachable

@@ -59,6 +59,35 @@ def test_the_session_of_a_command_is_started_with_a_prompt_from_stdin(host: Host
     run("stop", session["session_id"])
 
 
+def test_the_log_is_all_that_was_printed_and_can_be_followed_to_the_end(
+    host: Host, run: Run
+) -> None:
+    session_id = run("run", "web-team", "Mend it").stdout.strip()
+    until(lambda: run("log", session_id[:8]).stdout == "at work\n")
+    process = start_pynchy(
+        host, "log", session_id, "-f", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    run("stop", session_id)
+    _, err = process.communicate(timeout=30)
+
+    assert first == "at work\n"
+    assert "Ended" in err
+    assert run("log", session_id).stdout == "at work\n"
+    assert run("log", "nobody").exit_code == 1
+
+
+def test_a_session_that_printed_nothing_says_so(host: Host, run: Run) -> None:
+    host.ask("Why?", session_id="mine-1")
+    until(host.client.sessions)
+
+    result = run("log", "mine-1")
+
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing" in result.stderr
+
+
 def test_without_a_session_it_is_said_how_to_start_one(host: Host, run: Run) -> None:
     del host
 

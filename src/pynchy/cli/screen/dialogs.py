@@ -143,7 +143,11 @@ class Help(ModalScreen[None]):
 
     def _single_keys(self) -> Text:
         is_on = self._kept.single_keys
-        said = "Single keys work" if is_on else "Single keys are off: Ctrl+K goes before each, F1 is this"
+        said = (
+            "Single keys work"
+            if is_on
+            else "Single keys are off: Ctrl+K goes before each, F1 is this"
+        )
         switch = f"; Space turns them {'off' if is_on else 'on'}.\n"
         return Text().append(said, "bold").append(switch, "dim")
 
