@@ -99,6 +99,7 @@ def draw(browser: Browser, link: str) -> None:
     page.goto(link)
     page.get_by_label("Your name").fill("ana")
     page.get_by_role("button", name="Sign in").click()
+    page.locator("[data-link=live]").wait_for()
     state = context.storage_state()
     home = link.partition("/sign-in")[0] + "/"
     phone = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}

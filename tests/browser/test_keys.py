@@ -1,5 +1,6 @@
 """The keyboard alone is enough."""
 
+import pytest
 from playwright.async_api import expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow
@@ -27,6 +28,21 @@ async def test_a_number_marks_and_enter_sends(host: Host, open_window: OpenWindo
 
     await window.says(card, "Answered by ana")
     assert answers(host, request_id)[0]["selected"] == ["Yes"]
+
+
+@pytest.mark.parametrize(("key", "name"), [("d", "Keep it open"), ("h", "Cancel")])
+async def test_what_a_key_opens_at_the_end_of_a_tall_card_is_in_sight(
+    host: Host, open_window: OpenWindow, key: str, name: str
+) -> None:
+    options = [f"Option {number}" for number in range(12)]
+    request_id = ask(host, questions=[{"question": "Which?", "options": options}])
+    window = await open_window(host, viewport={"width": 800, "height": 400})
+    card = await window.shown(request_id)
+
+    await window.page.keyboard.press("n")
+    await window.page.keyboard.press(key)
+
+    await expect(card.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
 
 
 async def test_enter_with_nothing_marked_sends_nothing(host: Host, open_window: OpenWindow) -> None:

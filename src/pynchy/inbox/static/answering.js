@@ -184,6 +184,7 @@ export class Answering {
     const field = panel.querySelector("input");
     field.value = card.reason ?? "";
     field.focus({ preventScroll: true });
+    panel.scrollIntoView({ block: "nearest" });
     // A second click or Enter meant for the first button declines nothing.
     startle(card);
   }
@@ -215,6 +216,7 @@ export class Answering {
     if (!choices.length) panel.querySelector("p").textContent = "It ends too soon to be hidden.";
     row.insertAdjacentHTML("beforeend", '<button type="button" class="quiet" data-do="close">Cancel <kbd aria-hidden="true">Esc</kbd></button>');
     row.querySelector("button").focus({ preventScroll: true });
+    panel.scrollIntoView({ block: "nearest" });
   }
 
   panel(card, html) {
