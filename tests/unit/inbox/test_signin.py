@@ -131,3 +131,19 @@ async def test_without_a_host_the_file_is_removed(tmp_path: Path, clock: FakeClo
 
     assert not (tmp_path / FILE_NAME).exists()
     assert forget_all(Folder(tmp_path)) == 0
+
+
+async def test_a_browser_from_before_there_were_page_keys_holds_none(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    sign_in = sign_in_of(tmp_path, clock)
+    entry = await sign_in.spend((await sign_in.make_link())[0], "ana")
+    assert entry is not None
+    kept = json.loads((tmp_path / FILE_NAME).read_text())
+    del kept["browsers"][0]["key_hash"]
+    (tmp_path / FILE_NAME).write_text(json.dumps(kept))
+
+    browser = sign_in_of(tmp_path, clock).browser(entry.token)
+
+    assert browser is not None
+    assert not any(holds_key(browser, key) for key in ("", entry.page_key))
