@@ -21,6 +21,7 @@ from pathlib import Path
 from pynchy import paths
 from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
 from pynchy.folder import Folder, UnsafeFile
+from pynchy.glance import is_held
 
 _TOKEN_BYTES = 32
 _CAP = 4_096
@@ -101,16 +102,9 @@ class DataFolder:
     def is_locked(self) -> bool:
         """True while a host runs."""
         try:
-            fd = self.folder.open_file("host.lock")
+            return is_held(self.folder.open_file("host.lock"))
         except (OSError, UnsafeFile):
             return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
-        return False
 
     def host(self) -> HostAddress:
         """Return where the running host is. Raise NoHost if there is none."""

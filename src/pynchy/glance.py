@@ -64,7 +64,7 @@ def get_object(url: str, token: str, path: str, seconds: float) -> dict[str, Any
 
 
 def _line(folder: str) -> str:
-    if not _is_locked(f"{folder}/host.lock"):
+    if not is_held(_open(f"{folder}/host.lock")):
         return ""
     url = str(json.loads(_read(f"{folder}/host.json"))["url"])
     token = _read(f"{folder}/token").strip()
@@ -87,8 +87,8 @@ def _data_dir(words: Sequence[str], environ: Mapping[str, str]) -> str:
     return f"{environ.get('HOME') or os.path.expanduser('~')}/.local/share/pynchy"  # noqa: PTH111 - pathlib is slow to import
 
 
-def _is_locked(path: str) -> bool:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+def is_held(fd: int) -> bool:
+    """True if somebody has locked the open file, which is closed."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -98,8 +98,12 @@ def _is_locked(path: str) -> bool:
     return False
 
 
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
 def _read(path: str) -> str:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    fd = _open(path)
     try:
         return os.read(fd, 4_096).decode()
     finally:

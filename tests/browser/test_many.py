@@ -97,6 +97,8 @@ async def test_keys_and_the_search_reach_what_is_not_shown(
     visible = window.page.locator("#list > .card:not([hidden])")
     await expect(visible).to_have_count(1)
     await expect(visible).to_contain_text(f"Number {beyond:03}?")
+    await window.page.get_by_label("Search what waits").fill("nobody asked this")
+    await expect(window.page.get_by_text("Nothing that waits fits")).to_be_visible()
     await window.page.get_by_label("Search what waits").fill("")
     await expect(window.page.get_by_role("button", name="Show 29 more of 29")).to_be_visible()
     await window.cards().last.focus()

@@ -1,7 +1,8 @@
 // The list of what waits, and the page of one question.
 
 import { Answering } from "./answering.js";
-import { CardList, grow } from "./cards.js";
+import { CardList } from "./cards.js";
+import { grow } from "./fields.js";
 import * as unsent from "./unsent.js";
 import { say } from "./facts.js";
 import { startGuard } from "./guard.js";

@@ -3,6 +3,7 @@
 
 import { announceCount, now, say } from "./facts.js";
 import { duration, tick } from "./clock.js";
+import { fill, focusPath, followPath, grow } from "./fields.js";
 import * as unsent from "./unsent.js";
 import { hush, startle } from "./guard.js";
 import { ask } from "./key.js";
@@ -11,14 +12,15 @@ import { STEP, surplus, wanted } from "./most.js";
 import { make, notify, notifyOf, unnotify } from "./notify.js";
 import { isTyping } from "./shell.js";
 import * as snoozing from "./snooze.js";
+import { SteadyList } from "./steady.js";
 
 const LINGER_MS = 8000;
 const AT_ONCE = 50;
 const REFILL_MS = 300;
 
-export class CardList {
+export class CardList extends SteadyList {
   constructor(list) {
-    this.list = list;
+    super(list);
     this.only = list.dataset.only ?? null;
     this.asleep = document.querySelector("#snoozed .list");
     this.search = document.querySelector("#main [data-search]");
@@ -27,10 +29,12 @@ export class CardList {
     this.open = null;
     this.revisions = new Map(JSON.parse(list.dataset.revisions));
     this.unseen = new Set();
-    this.rest = 0;
     this.most = STEP;
     this.more = document.querySelector("[data-do=more]");
-    this.finder = new Finder((keys) => this.fetchAll(keys.filter((key) => !this.find(key))).then(() => this.filter(true)));
+    this.finder = new Finder(
+      (keys) => this.fetchAll(keys.filter((key) => !this.find(key))),
+      () => this.filter(true),
+    );
     for (const card of this.cards()) this.prepare(card);
     this.search?.addEventListener("input", () => this.filter());
     this.pill?.addEventListener("click", () => this.goUp());
@@ -39,10 +43,6 @@ export class CardList {
     setInterval(() => this.wakeUp(), 1000);
     unsent.tidy();
     this.arrange();
-  }
-
-  cards() {
-    return [...this.list.querySelectorAll(":scope > .card")];
   }
 
   shown() {
@@ -55,10 +55,6 @@ export class CardList {
 
   find(key) {
     return document.getElementById(`q-${key}`);
-  }
-
-  current() {
-    return document.activeElement?.closest?.(".card") ?? null;
   }
 
   // The host says what is open: get what is missing, and see what became of what is not there.
@@ -319,39 +315,6 @@ export class CardList {
     this.count();
   }
 
-  // Change the list so that the card in use stays where it is on the screen. Every other card that
-  // moves is deaf for a moment.
-  still(change) {
-    const anchor = this.anchor();
-    const before = new Map(this.cards().map((card) => [card, card.getBoundingClientRect().top]));
-    change();
-    if (anchor?.isConnected) {
-      const moved = anchor.getBoundingClientRect().top - before.get(anchor);
-      if (moved) this.scrollBy(moved);
-    }
-    for (const [card, top] of before) {
-      if (card.isConnected && Math.abs(card.getBoundingClientRect().top - top) >= 1) startle(card);
-    }
-  }
-
-  anchor() {
-    const inUse = this.current() ?? this.list.querySelector(":scope > .card:hover");
-    if (inUse && inUse.parentNode === this.list) return inUse;
-    // A finger is over nothing until it lands: there, nothing on the screen may move.
-    if (scrollY < 60 && matchMedia("(hover: hover)").matches) return null;
-    return this.cards().find((card) => card.getBoundingClientRect().bottom > 80) ?? null;
-  }
-
-  // Scrolling goes by whole pixels; what is left over counts next time, or it would add up.
-  scrollBy(distance) {
-    const pixels = Math.round(distance + this.rest);
-    this.rest = distance + this.rest - pixels;
-    if (!pixels) return;
-    const room = document.documentElement.scrollHeight - innerHeight - scrollY;
-    if (pixels > room) document.body.style.minHeight = `${Math.ceil(scrollY + pixels + innerHeight)}px`;
-    scrollTo({ top: scrollY + pixels, behavior: "instant" });
-  }
-
   scrolled() {
     if (scrollY < 10) {
       document.body.style.minHeight = "";
@@ -462,43 +425,4 @@ export class CardList {
 function rank(card) {
   // What came back from a snooze last is first of all.
   return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.order;
-}
-
-export function grow(card) {
-  if (CSS.supports("field-sizing", "content")) return;
-  for (const field of card.querySelectorAll("textarea")) {
-    field.style.height = "auto";
-    field.style.height = `${field.scrollHeight + 2}px`;
-  }
-}
-
-function fill(card, parts) {
-  card.querySelectorAll(".question").forEach((question, index) => {
-    const part = parts[index];
-    if (!part) return;
-    question.querySelector("[data-text]").value = part.text;
-    for (const option of question.querySelectorAll("[data-option]")) {
-      const chosen = part.options.includes(Number(option.dataset.option));
-      if (option.matches("input")) option.checked = chosen;
-      else option.setAttribute("aria-pressed", String(chosen));
-    }
-  });
-}
-
-function focusPath(card) {
-  const active = document.activeElement;
-  if (!card.contains(active)) return null;
-  const question = active.closest(".question")?.dataset.number;
-  const within = question ? `.question[data-number="${question}"] ` : "";
-  const what = active.matches("[data-text]") ? "[data-text]"
-    : active.dataset.option ? `[data-option="${active.dataset.option}"]`
-    : active.dataset.do ? `[data-do="${active.dataset.do}"]` : null;
-  return { selector: what && within + what, range: [active.selectionStart, active.selectionEnd] };
-}
-
-function followPath(card, path) {
-  if (!path) return;
-  const target = (path.selector && card.querySelector(path.selector)) || card;
-  target.focus({ preventScroll: true });
-  if (target.matches("textarea")) target.setSelectionRange(...path.range);
 }

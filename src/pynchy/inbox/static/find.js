@@ -5,8 +5,10 @@ import { ask } from "./key.js";
 const PAUSE_MS = 150;
 
 export class Finder {
-  // `show` is called with the keys that fit, once the host has said which do.
-  constructor(show) {
+  // `get` is called with the keys that fit, once the host has said which do, and `show` when those
+  // are there.
+  constructor(get, show) {
+    this.get = get;
     this.show = show;
     this.found = new Set();
     this.busy = false;
@@ -26,7 +28,9 @@ export class Finder {
     const keys = reply?.ok ? await reply.json() : [];
     if (text !== this.text) return;
     this.found = new Set(keys);
-    await this.show(keys);
-    if (text === this.text) this.busy = false;
+    await this.get(keys);
+    if (text !== this.text) return;
+    this.busy = false;
+    this.show();
   }
 }
