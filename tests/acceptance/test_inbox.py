@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -137,29 +138,26 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("key", [{}, {"Pynchy-Page-Key": ""}, {"Pynchy-Page-Key": "guessed"}])
 async def test_a_stolen_cookie_alone_reads_no_question(
-    shared_host: Host, place: str, key: dict[str, str]
+    shared_host: Host, key: dict[str, str]
 ) -> None:
     open_, over = (MailboxAgent(shared_host.group("team")).ask("A secret plan?") for _ in "12")
     await shared_host.state(open_, "open")
+    await shared_host.state(over, "open")
     shared_host.answer(over, "Yes")
     headers = BROWSER | await stolen_cookie(shared_host) | key
 
-    for request_id in (open_, over):
+    for request_id, place in product((open_, over), PLACES):
         reply = send(shared_host, "GET", place.format(id=request_id), headers)
 
-        assert reply.status == (401 if place.startswith(("/api", "/inbox")) else 200)
-        assert not re.search("secret|ana|Yes", reply.text)
-        assert request_id not in reply.text
+        assert reply.status == (401 if place.startswith(("/api", "/inbox")) else 200), place
+        assert not re.search("secret|ana|Yes", reply.text), place
+        assert request_id not in reply.text, place
 
 
-@pytest.mark.parametrize("verb", ["answer", "decline", "retry", "dismiss"])
 @pytest.mark.parametrize("whose", ["nobody's", "another browser's", "the cookie's own"])
-async def test_a_stolen_cookie_alone_changes_nothing(
-    shared_host: Host, verb: str, whose: str
-) -> None:
+async def test_a_stolen_cookie_alone_changes_nothing(shared_host: Host, whose: str) -> None:
     request_id = MailboxAgent(shared_host.group("team")).ask()
     await shared_host.state(request_id, "open")
     stolen = await stolen_cookie(shared_host)
@@ -169,12 +167,14 @@ async def test_a_stolen_cookie_alone_changes_nothing(
         "the cookie's own": stolen["Cookie"].partition("=")[2],
     }
     headers = BROWSER | stolen | {"Pynchy-Page-Key": keys[whose]}
-    body = json.dumps({"values": ["Yes"]} if verb == "answer" else {})
 
-    reply = send(shared_host, "POST", f"/api/questions/{request_id}/{verb}", headers, body)
+    for verb in ("answer", "decline", "retry", "dismiss"):
+        body = json.dumps({"values": ["Yes"]} if verb == "answer" else {})
+        reply = send(shared_host, "POST", f"/api/questions/{request_id}/{verb}", headers, body)
+        assert reply.status == 401, verb
     out = send(shared_host, "POST", "/inbox/sign-out", headers, "{}")
 
-    assert (reply.status, out.status) == (401, 401)
+    assert out.status == 401
     assert shared_host.question(request_id)["state"] == "open"
 
 
