@@ -28,8 +28,7 @@ from pynchy.cli.connecting.programs import (
     find_place,
 )
 from pynchy.cli.exits import EXIT_DECLINED
-from pynchy.cli.mailbox import group_names
-from pynchy.cli.options import config_option, data_dir_option, data_folder_of, json_option
+from pynchy.cli.options import complete_groups, config_option, data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show_json
 from pynchy.cli.text import clean
 from pynchy.datafolder import DataFolder
@@ -46,10 +45,6 @@ _NO_FOLDER = (
 )
 _UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
 _UNSHARED = "this file names the pynchy of this machine, so keep it out of what you share"
-
-
-def _complete_groups(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in group_names(data_folder_of(ctx)) if name.startswith(incomplete)]
 
 
 @dataclass(slots=True)
@@ -84,7 +79,7 @@ class _Told:
 @click.option(
     "--group",
     metavar="NAME",
-    shell_complete=_complete_groups,
+    shell_complete=complete_groups,
     help="The group that it asks for.  [default: the program's name, or the project's]",
 )
 @click.option(

@@ -69,9 +69,11 @@ def complete_groups(
     """Complete the name of a group: those that have a mailbox in the data folder."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
 
+    from pynchy.cli.mailbox import group_names  # noqa: PLC0415 - the same
+
     try:
-        found = sorted(path.name for path in data_folder_of(ctx).ipc.iterdir() if path.is_dir())
-    except (PynchyError, OSError):
+        found = sorted(group_names(data_folder_of(ctx)))
+    except PynchyError:
         return []  # A shell that completes must never be spoken to.
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
