@@ -11,6 +11,7 @@ import copy
 import json
 import math
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,11 +49,12 @@ _POSTING = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as it came."""
+    """One call as it came, and when."""
 
     method: str
     arguments: Json
     error: str | None = None
+    at: float = field(default_factory=time.time)
 
 
 @dataclass(slots=True)
