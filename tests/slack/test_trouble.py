@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance import support
 from tests.acceptance.support import PYNCHY, Host, Runs
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, BEN, DEPLOY, EVE, Room, group_table, settings
+from tests.slack.support import ANA, BEN, DEPLOY, EVE, YES_NO, Room, group_table, settings
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
@@ -140,6 +140,26 @@ async def test_with_slack_away_the_question_goes_to_the_next_channel(troubled_pa
 
     assert await asked.answer() == (("Yes",), None)
     await until(lambda: "slack" in problems(room.host), "the problem to be told")
+
+
+async def test_a_question_that_was_asked_while_slack_was_away_appears_there_when_it_is_back(
+    troubled_pair: Room,
+) -> None:
+    room = troubled_pair
+    before = len(room.cards())
+    room.slack.go_away()
+    asked = await room.ask(Question("While you were away?", options=YES_NO))
+    await room.host.state(asked.request_id, "open")
+    await until(lambda: "failed" in room.host.card_states(asked.request_id).values(), "a failure")
+
+    room.slack.come_back()
+    await room.shown_here(asked)
+    [card] = room.cards()[before:]
+    room.ana.press(card, "Yes")
+
+    assert await asked.answer() == (("Yes",), None)
+    await room.settled(card, "While you were away?", "Answered", "Ana")
+    assert len(room.cards()) == before + 1
 
 
 async def test_with_slack_away_and_no_other_channel_the_agent_gets_an_error(

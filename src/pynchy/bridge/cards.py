@@ -15,7 +15,7 @@ from typing import TypeVar
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import CardSettled, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
-from pynchy.errors import AlreadyOver, ChannelUnavailable, UnknownQuestion
+from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
 from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
 from pynchy.pending.index import Key
 
@@ -42,6 +42,15 @@ class Cards:
         self._channels = channels
         self._send_timeout = send_timeout
         self._public_url = public_url
+        self._unable: set[str] = set()
+
+    def can_ask(self, channel: str) -> bool:
+        """True for a channel that may show a card, now or later."""
+        return channel in self._channels and channel not in self._unable
+
+    def is_well(self, channel: str) -> bool:
+        """True if the channel does not say itself that something is wrong."""
+        return self._channels[channel].problem() is None
 
     async def show(self, key: Key, *, repeated: bool = False) -> None:
         """Show every card that is not shown yet; with none left, end the question."""
@@ -68,6 +77,8 @@ class Cards:
             message_id = await self._send(pending, card, repeated=repeated)
         except ChannelUnavailable as exc:
             log.warning("a card could not be shown", extra={"channel": card.channel})
+            if isinstance(exc, AskingUnsupported):
+                self._unable.add(card.channel)
             await self._desk.take(pending.key, ShowFailed(card.channel, str(exc)))
         else:
             await self._desk.take(pending.key, Shown(card.channel, message_id))
