@@ -190,11 +190,9 @@ class WebApi:
             raise Refusal("user_not_in_channel")
         if not said["text"] and not said["blocks"]:
             raise Refusal("no_text")
-        ephemeral = Ephemeral(
-            channel.id, str(user), said["text"], tuple(said["blocks"]), arguments.get("thread_ts")
-        )
-        self.workspace.ephemerals.append(ephemeral)
-        return {"message_ts": self.workspace.new_ts()}
+        thread = arguments.get("thread_ts")
+        made = Ephemeral(channel.id, str(user), said["text"], tuple(said["blocks"]), thread)
+        return {"message_ts": self.workspace.whisper(made).ts}
 
     async def history(self, arguments: Json) -> Json:
         """Return the channel's messages, newest first."""
