@@ -16,7 +16,7 @@ from tests.acceptance.support import Json, MailboxAgent, Person, agent_of
 from tests.waiting import DEADLINE_SECONDS, until
 
 from pynchy.app import running_host
-from pynchy.bridge import reshowing
+from pynchy.bridge import cards
 from pynchy.channels.base import Channel, ReplyDesk
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
@@ -213,8 +213,8 @@ async def test_a_broken_channel_leaves_the_question_to_the_next(
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let failed cards be tried again without much waiting."""
-    monkeypatch.setattr(reshowing, "_WAIT_SECONDS", 0.02)
-    monkeypatch.setattr(reshowing, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -258,6 +258,28 @@ async def test_a_channel_that_says_what_is_wrong_is_tried_when_nothing_is_any_mo
     assert host.kinds(first).count("show_failed") == 1
     chat.send, chat.trouble = "shows", None
     await until(lambda: chat.cards, "the card")
+
+
+async def test_a_card_is_settled_as_soon_as_its_channel_is_back(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
+    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    chat = Chat("chat", settle_failures=1)
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+    chat.trouble = "the service is down"
+    chat.reply(request_id, "1", user="U1")
+    await agent.receive(request_id)
+    await until(lambda: "settle_failed" in host.kinds(request_id), "the failure")
+    assert chat.settled == []
+
+    chat.trouble = None
+
+    await host.closed(request_id)
+    assert len(chat.settled) == 1
 
 
 @pytest.mark.usefixtures("impatient")

@@ -6,10 +6,9 @@ channel that does not show the question is tried; what may be a repeat says so.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
-from pynchy.bridge.cards import Cards
+from pynchy.bridge.cards import Cards, wait_seconds
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import Routed
 from pynchy.config import Settings
@@ -19,10 +18,6 @@ from pynchy.pending.index import Key
 
 # About a week, as long as a card is settled.
 SHOW_ATTEMPTS = 1_000
-_WAIT_SECONDS = 2.0
-_WAIT_MOST_SECONDS = 600.0
-# While a channel says itself that something is wrong, it is looked at and not tried.
-_LOOK_SECONDS = 5.0
 
 
 class Reshowing:
@@ -49,17 +44,15 @@ class Reshowing:
     async def due(self, key: Key, *, soon: bool = False) -> bool:
         """Wait until an attempt makes sense, and record it. False when there is nothing to do.
 
-        The wait grows with the attempts, but who was away and is back is tried at once.
+        A channel that says itself that something is wrong is looked at, and not tried.
         """
         failed = self.failed(self._desk.get(key))
         tried = 0 if soon else min((card.attempts for card in failed), default=0)
-        left = wait_seconds(tried)
+        wait = wait_seconds(tried)
         while failed:
-            await asyncio.sleep(min(left, _LOOK_SECONDS))
-            left -= _LOOK_SECONDS
-            if not any(self._cards.is_well(card.channel) for card in failed):
-                left = _LOOK_SECONDS
-            elif left <= 0:
+            channels = [card.channel for card in failed]
+            await self._cards.rest(channels, wait)
+            if self._cards.are_well(channels):
                 return await self._route(key)
             failed = self.failed(self._desk.get(key))
         return False
@@ -77,10 +70,5 @@ class Reshowing:
         return [
             Routed(card.channel, chat.get(card.channel, ""))
             for card in self.failed(pending)
-            if self._cards.is_well(card.channel)
+            if self._cards.are_well([card.channel])
         ]
-
-
-def wait_seconds(attempts: int) -> float:
-    """Return how long to wait after so many attempts."""
-    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), _WAIT_MOST_SECONDS)
