@@ -4,7 +4,7 @@ import asyncio
 import copy
 
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, DEPLOY, Room, group_table
+from tests.slack.support import ANA, DEPLOY, Asked, Room, group_table
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
@@ -81,15 +81,21 @@ async def test_a_reply_with_the_id_of_a_question_that_is_over_answers_no_other(
     assert await second.answer() == (("No",), None)
 
 
-async def test_a_late_reply_without_an_id_is_not_taken_for_the_next_question(
-    start_room: StartRoom,
-) -> None:
-    room = await start_room(thread_per_session=True)
+async def asked_after_another(room: Room) -> tuple[Asked, Message]:
+    """Ask in a thread whose first question is over. Return that question and the first card."""
     first, card = await room.asked(asking("Delete the test data?"))
     room.ben.press(card, "No")
     await first.answer()
     await room.host.closed(first.request_id)
     second, _ = await room.asked(asking("Delete everything?"))
+    return second, card
+
+
+async def test_a_late_reply_without_an_id_is_not_taken_for_the_next_question(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room(thread_per_session=True)
+    second, card = await asked_after_another(room)
 
     room.ana.reply(card, "yes")
     await room.told(room.ana, "begin your reply with the id")
@@ -160,11 +166,7 @@ async def test_a_reply_is_not_taken_for_one_of_the_questions_of_a_thread_that_ca
     start_room: StartRoom,
 ) -> None:
     room = await start_room(thread_per_session=True)
-    first, card = await room.asked(asking("Delete the test data?"))
-    room.ben.press(card, "No")
-    await first.answer()
-    await room.host.closed(first.request_id)
-    second, _ = await room.asked(asking("Delete everything?"))
+    second, card = await asked_after_another(room)
     await room.restart()
     await until(lambda: room.slack.calls("conversations.replies"), "the catching up")
     room.slack.fail("conversations.replies", Fault(before=True), times=1_000)

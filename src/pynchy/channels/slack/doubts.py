@@ -67,6 +67,7 @@ def _choice(said: Said, shown: Shown) -> Block:
     asked = one_line(" / ".join(question.text for question in shown.questions), _BRIEF)
     button = blocks.button("This one", ids.MEANT, f"{said.ts} {shown.short_id}")
     return blocks.section(f"{shown.short_id}: {asked}") | {
-        "block_id": ids.block_id(shown.request_id, "meant"),
+        # Groups that share a thread may use the same request id.
+        "block_id": ids.block_id(shown.request_id, f"meant:{shown.short_id}"),
         "accessory": button,
     }
