@@ -100,7 +100,7 @@ class Web:
     ) -> tuple[str, str]:
         """Post once. Return the conversation and the timestamp. Raise ReplyLost if in doubt."""
         message = self._fitting(message)
-        async with self._turns.setdefault(channel, Turns(self._pace_seconds)):
+        async with self._turns.setdefault(channel, Turns(self._pace_seconds, ReplyLost)):
             posted = await self._once(
                 self.client.chat_postMessage,
                 channel=channel,
