@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance import support
 from tests.acceptance.support import PYNCHY, Host, Runs
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, BEN, DEPLOY, EVE, YES_NO, Room, group_table, settings
+from tests.slack.support import ANA, BEN, EVE, YES_NO, Room, group_table, settings
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
@@ -443,12 +443,13 @@ async def test_a_hundred_questions_at_once_are_all_shown_once(
     room = await start_room(*(group_table(*place) for place in places.items()))
     rooms = [Room(slack, room.host, *place) for place in places.items()]
 
+    # On a busy machine it takes a minute; what counts is that all of them are shown.
     asked = [
-        (one, await one.ask(Question(f"{one.group} {number}?", options=DEPLOY.options)))
+        (one, await one.ask(Question(f"{one.group} {number}?", options=YES_NO), wait_seconds=600.0))
         for one in rooms
         for number in range(5)
     ]
-    await until(lambda: all(len(one.cards()) == 5 for one in rooms), "a hundred cards")
+    await until(lambda: all(len(one.cards()) == 5 for one in rooms), "a hundred cards", 240)
     await room.host.listed(100)
     for one in rooms:
         for card in one.cards():
