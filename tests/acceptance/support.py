@@ -90,6 +90,10 @@ class Person:
         found: Json = self._get(f"/api/questions/{target}")
         return found
 
+    def card_states(self, target: str) -> dict[str, str]:
+        """Return what became of the question's card in each channel."""
+        return {card["channel"]: card["state"] for card in self.question(target)["cards"]}
+
     def answer(self, target: str, *values: str, by: str = "ana") -> HttpReply:
         body = {"values": list(values), "by": by}
         return self.http("POST", f"/api/questions/{target}/answer", body)

@@ -16,6 +16,7 @@ from tests.acceptance.support import Json, MailboxAgent, Person, agent_of
 from tests.waiting import DEADLINE_SECONDS, until
 
 from pynchy.app import running_host
+from pynchy.bridge import cards
 from pynchy.channels.base import Channel, ReplyDesk
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
@@ -32,6 +33,8 @@ class Chat(Channel):
         self.settle_failures = settle_failures
         self.cards: list[Any] = []
         self.settled: list[Any] = []
+        self.trouble: str | None = None
+        self.looks = 0
         self._desk: ReplyDesk | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -77,6 +80,10 @@ class Chat(Channel):
             self.settle_failures -= 1
             raise ChannelUnavailable("the service is down")
         self.settled.append(card)
+
+    def problem(self) -> str | None:
+        self.looks += 1
+        return self.trouble
 
     def reply(
         self, target: str, value: str, *, user: str | None, chat: str = "room"
@@ -192,7 +199,7 @@ async def test_a_broken_channel_leaves_the_question_to_the_next(
     request_id = agent.ask()
     await until(lambda: good.cards, "the card")
     wanted = {"broken": "failed", "good": "shown"}
-    await until(lambda: _card_states(host, request_id) == wanted, "one card of two")
+    await until(lambda: host.card_states(request_id) == wanted, "one card of two")
     ended = good.reply(request_id, "1", user="U1")
     response = await agent.receive(request_id)
 
@@ -201,6 +208,129 @@ async def test_a_broken_channel_leaves_the_question_to_the_next(
     assert response["channel"] == "good"
     await host.closed(request_id)
     assert "show_failed" in host.kinds(request_id)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let failed cards be tried again without much waiting."""
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", [how for how in BROKEN if how != "cannot ask"])
+async def test_a_channel_that_is_back_shows_what_is_still_open_once(
+    start_with: StartWith, how: str
+) -> None:
+    chat, good = Chat("chat", how), Chat("good")
+    host = start_with(chat, good)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: host.kinds(request_id).count("show_failed") > 1, "a second attempt")
+    assert host.question(request_id)["state"] == "open"
+
+    chat.send = "shows"
+    await until(lambda: chat.cards, "the card")
+    await until(lambda: host.card_states(request_id)["chat"] == "shown", "the card to be known")
+    chat.reply(request_id, "2", user="U1")
+    response = await agent.receive(request_id)
+    await host.closed(request_id)
+
+    assert response["answers"][0]["selected"] == ["No"]
+    assert [card.repeated for card in chat.cards] == [True]
+    assert len(good.cards) == 1
+    assert chat.settled[-1].ending == good.settled[-1].ending
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_channel_that_says_what_is_wrong_is_tried_when_nothing_is_any_more(
+    start_with: StartWith,
+) -> None:
+    chat, good = Chat("chat", "is down"), Chat("good")
+    chat.trouble = "the service is down"
+    host = start_with(chat, good)
+    agent = MailboxAgent(host.group("team"))
+    first = agent.ask()
+    await until(lambda: host.kinds(first).count("show_failed"), "the failure")
+    looks = chat.looks
+    await until(lambda: chat.looks > looks + 3, "some looks")
+
+    assert host.kinds(first).count("show_failed") == 1
+    chat.send, chat.trouble = "shows", None
+    await until(lambda: chat.cards, "the card")
+
+
+async def test_a_card_is_settled_as_soon_as_its_channel_is_back(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
+    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    chat = Chat("chat", settle_failures=1)
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+    chat.trouble = "the service is down"
+    chat.reply(request_id, "1", user="U1")
+    await agent.receive(request_id)
+    await until(lambda: "settle_failed" in host.kinds(request_id), "the failure")
+    assert chat.settled == []
+
+    chat.trouble = None
+
+    await host.closed(request_id)
+    assert len(chat.settled) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_neither_a_channel_that_cannot_ask_nor_a_question_that_is_over_is_tried_again(
+    start_with: StartWith,
+) -> None:
+    good = Chat("good")
+    host = start_with(Chat("mute", "cannot ask"), Chat("down", "is down"), good)
+    agent = MailboxAgent(host.group("team"))
+    first = agent.ask()
+    await until(lambda: _failures(host, first).count("down") > 2, "some attempts")
+    good.reply(first, "1", user="U1")
+    await agent.receive(first)
+    await host.closed(first)
+    tried = _failures(host, first)
+
+    second = agent.ask()
+    await until(lambda: _failures(host, second).count("down") > 2, "some attempts")
+
+    assert _failures(host, first) == tried
+    assert tried.count("mute") == 1
+
+
+def _failures(host: Person, request_id: str) -> list[str]:
+    return [event["channel"] for event in host.events(request_id) if event["type"] == "show_failed"]
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_restarted_host_shows_what_the_last_one_could_not_in_the_corrected_chat(
+    tmp_path: Path,
+) -> None:
+    team = {"channels": ["chat", "good"], "allowed_users": {"chat": ["U1"]}}
+    wrong, right = ({"groups": {"team": team | {"chat": {"chat": room}}}} for room in ("?", "room"))
+    first = HostThread(tmp_path / "data", wrong, [Chat("chat", "is down"), Chat("good")])
+    host = first.start()
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: _failures(host, request_id), "the failure")
+    first.stop()
+
+    chat, good = Chat("chat"), Chat("good")
+    second = HostThread(tmp_path / "data", right, [chat, good])
+    host = second.start()
+    await until(lambda: host.card_states(request_id)["chat"] == "shown", "the card")
+    chat.reply(request_id, "1", user="U1")
+    await agent.receive(request_id)
+    await host.closed(request_id)
+    second.stop()
+
+    assert [card.repeated for card in chat.cards] == [True]
+    assert good.cards == []
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs"])
@@ -360,7 +490,3 @@ async def test_a_question_is_shown_again_after_a_restart_only_where_it_was_not(
     assert after[1].cards[0].repeated
     assert after[1].cards[0].short_id == before[0].cards[0].short_id
     assert [chat.settled[-1].ending.by for chat in after] == ["ana", "ana"]
-
-
-def _card_states(host: Person, request_id: str) -> dict[str, str]:
-    return {card["channel"]: card["state"] for card in host.question(request_id)["cards"]}

@@ -123,6 +123,14 @@ class Room:
         await self.host.state(asked.request_id, "open")
         return await self.card()
 
+    async def shown_here(self, asked: Asked) -> None:
+        """Wait until the host knows that Slack shows the question, whoever else does."""
+
+        def is_shown() -> bool:
+            return self.host.card_states(asked.request_id)["slack"] == "shown"
+
+        await until(is_shown, "the card in Slack")
+
     async def settled(self, card: Message, *words: str) -> str:
         """Wait until the card has no controls and says these words; return what it says."""
 

@@ -4,11 +4,11 @@ import asyncio
 import copy
 
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, DEPLOY, Room, group_table
+from tests.slack.support import ANA, DEPLOY, Asked, Room, group_table
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
-from pynchy.testing_slack import Fault, Message, SlackStandIn
+from pynchy.testing_slack import Fault, Message, SlackStandIn, look
 
 LONG = "why not " * 2_000
 
@@ -81,15 +81,21 @@ async def test_a_reply_with_the_id_of_a_question_that_is_over_answers_no_other(
     assert await second.answer() == (("No",), None)
 
 
-async def test_a_late_reply_without_an_id_is_not_taken_for_the_next_question(
-    start_room: StartRoom,
-) -> None:
-    room = await start_room(thread_per_session=True)
+async def asked_after_another(room: Room) -> tuple[Asked, Message]:
+    """Ask in a thread whose first question is over. Return that question and the first card."""
     first, card = await room.asked(asking("Delete the test data?"))
     room.ben.press(card, "No")
     await first.answer()
     await room.host.closed(first.request_id)
     second, _ = await room.asked(asking("Delete everything?"))
+    return second, card
+
+
+async def test_a_late_reply_without_an_id_is_not_taken_for_the_next_question(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room(thread_per_session=True)
+    second, card = await asked_after_another(room)
 
     room.ana.reply(card, "yes")
     await room.told(room.ana, "begin your reply with the id")
@@ -107,6 +113,70 @@ async def test_a_late_reply_without_an_id_is_not_taken_for_the_next_question(
     assert last.thread_ts == card.ts
     room.ana.press(last, "Yes")
     assert await third.answer() == (("Yes",), None)
+
+
+async def test_a_reply_without_an_id_counts_when_its_writer_says_for_which(
+    threaded: Room,
+) -> None:
+    room = threaded
+    first, card = await room.asked(asking("Delete the test data?"))
+    second, _ = await room.asked(asking("Delete <!channel> everything?"))
+
+    room.ana.reply(card, "no, never")
+    await room.told(room.ana, "This thread has held several")
+    [offer] = [e for e in room.ana.told if e.channel == room.channel]
+    assert look(offer).mentions == ()
+    assert not first.call.done()
+    assert not second.call.done()
+    room.ana.press(offer, "Delete <!channel> everything?")
+
+    assert await second.answer() == ((), "no, never")
+    [reply] = [m for m in room.slack.thread(card) if not m.by_bot]
+    await until(lambda: "white_check_mark" in reply.reactions, "the sign that it was taken")
+    assert not first.call.done()
+    room.ana.press(offer, "Delete <!channel> everything?")
+    await room.told(room.ana, "over already", "never")
+    # What is offered to one is nothing that another could take.
+    room.ben.press(offer, "Delete the test data?")
+    await room.told(room.ben, "forgotten here")
+    assert not first.call.done()
+    room.ana.press(offer, "Delete the test data?")
+    assert await first.answer() == ((), "no, never")
+
+
+async def test_a_choice_that_was_offered_before_a_restart_is_explained(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room(thread_per_session=True)
+    first, card = await room.asked(asking("First?"))
+    second, _ = await room.asked(asking("Second?"))
+    room.ana.reply(card, "yes")
+    await room.told(room.ana, "begin your reply with the id")
+    [offer] = room.ana.told
+    await room.restart()
+
+    room.ana.press(offer, "Second?")
+
+    await room.told(room.ana, "forgotten here", "begin with the id")
+    assert not first.call.done()
+    assert not second.call.done()
+
+
+async def test_a_reply_is_not_taken_for_one_of_the_questions_of_a_thread_that_cannot_be_read(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room(thread_per_session=True)
+    second, card = await asked_after_another(room)
+    await room.restart()
+    await until(lambda: room.slack.calls("conversations.replies"), "the catching up")
+    room.slack.fail("conversations.replies", Fault(before=True), times=1_000)
+
+    room.ana.reply(card, "yes")
+
+    await room.told(room.ana, "Slack does not say", room.short_id(second))
+    assert not second.call.done()
+    room.ana.reply(card, f"{room.short_id(second)}: no")
+    assert await second.answer() == (("No",), None)
 
 
 async def test_a_session_whose_first_card_is_taken_back_can_ask_again(threaded: Room) -> None:

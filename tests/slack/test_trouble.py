@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance import support
 from tests.acceptance.support import PYNCHY, Host, Runs
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, BEN, DEPLOY, EVE, Room, group_table, settings
+from tests.slack.support import ANA, BEN, EVE, YES_NO, Room, group_table, settings
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
@@ -142,6 +142,26 @@ async def test_with_slack_away_the_question_goes_to_the_next_channel(troubled_pa
     await until(lambda: "slack" in problems(room.host), "the problem to be told")
 
 
+async def test_a_question_that_was_asked_while_slack_was_away_appears_there_when_it_is_back(
+    troubled_pair: Room,
+) -> None:
+    room = troubled_pair
+    before = len(room.cards())
+    room.slack.go_away()
+    asked = await room.ask(Question("While you were away?", options=YES_NO))
+    await room.host.state(asked.request_id, "open")
+    await until(lambda: "failed" in room.host.card_states(asked.request_id).values(), "a failure")
+
+    room.slack.come_back()
+    await room.shown_here(asked)
+    [card] = room.cards()[before:]
+    room.ana.press(card, "Yes")
+
+    assert await asked.answer() == (("Yes",), None)
+    await room.settled(card, "While you were away?", "Answered", "Ana")
+    assert len(room.cards()) == before + 1
+
+
 async def test_with_slack_away_and_no_other_channel_the_agent_gets_an_error(
     troubled: Room,
 ) -> None:
@@ -192,15 +212,12 @@ async def test_every_kind_of_disconnect_is_survived(troubled: Room) -> None:
 async def test_retry_after_is_heeded(troubled: Room) -> None:
     room = troubled
     room.slack.fail("chat.postMessage", Fault(status=429, retry_after_seconds=2))
-    loop = asyncio.get_running_loop()
 
     asked = await room.ask()
-    await until(lambda: room.slack.calls("chat.postMessage", "429"), "the first try")
-    refused_at = loop.time()
-    await room.card()
-    waited = loop.time() - refused_at
+    card = await room.card()
+    refused = room.slack.calls("chat.postMessage", "429")[-1]
 
-    assert waited >= 1.9
+    assert float(card.ts) - refused.at >= 1.99
     room.ana.press(await room.shown(asked), "Yes")
     assert await asked.answer() == (("Yes",), None)
     assert len(room.cards()) == 1
@@ -426,12 +443,13 @@ async def test_a_hundred_questions_at_once_are_all_shown_once(
     room = await start_room(*(group_table(*place) for place in places.items()))
     rooms = [Room(slack, room.host, *place) for place in places.items()]
 
+    # On a busy machine it takes a minute; what counts is that all of them are shown.
     asked = [
-        (one, await one.ask(Question(f"{one.group} {number}?", options=DEPLOY.options)))
+        (one, await one.ask(Question(f"{one.group} {number}?", options=YES_NO), wait_seconds=600.0))
         for one in rooms
         for number in range(5)
     ]
-    await until(lambda: all(len(one.cards()) == 5 for one in rooms), "a hundred cards")
+    await until(lambda: all(len(one.cards()) == 5 for one in rooms), "a hundred cards", 240)
     await room.host.listed(100)
     for one in rooms:
         for card in one.cards():

@@ -187,6 +187,20 @@ def test_a_channel_is_routed_to_once() -> None:
         advance(routed, Routed("slack", "C1"))
 
 
+def test_a_card_that_failed_is_routed_again_while_somebody_can_answer() -> None:
+    failed = advance(advance(OPEN, Routed("slack", "?")), ShowFailed("slack", "down"))
+
+    again = advance(failed, Routed("slack", "C1"))
+    shown = advance(again, Shown("slack", "m2"))
+
+    assert failed.cards[-1].attempts == 1
+    assert again.cards[-1] == CardRef("slack", "C1", attempts=1, error="down")
+    assert shown.cards[-1] == CardRef("slack", "C1", "m2", CardState.SHOWN)
+    for other in (shown, advance(failed, Ended(YES))):
+        with pytest.raises(IllegalTransition):
+            advance(other, Routed("slack", "C1"))
+
+
 def test_a_second_draft_for_a_question_replaces_the_first() -> None:
     first = advance(OPEN, DRAFT)
     second = advance(first, PartlyAnswered(Draft(0, Answer(("No",)), "ben")))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import CardSettled, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
-from pynchy.errors import AlreadyOver, ChannelUnavailable, UnknownQuestion
+from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
 from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
 from pynchy.pending.index import Key
 
@@ -24,8 +24,10 @@ T = TypeVar("T")
 
 # About a week: a channel may be away for long, and its cards must not look open for ever.
 SETTLE_ATTEMPTS = 1_000
-_SETTLE_WAIT_SECONDS = 2.0
-_SETTLE_WAIT_MOST_SECONDS = 600.0
+_WAIT_SECONDS = 2.0
+_WAIT_MOST_SECONDS = 600.0
+# How soon it is noticed that a channel is back.
+_LOOK_SECONDS = 5.0
 
 
 class Cards:
@@ -42,6 +44,27 @@ class Cards:
         self._channels = channels
         self._send_timeout = send_timeout
         self._public_url = public_url
+        self._unable: set[str] = set()
+
+    def can_ask(self, channel: str) -> bool:
+        """True for a channel that may show a card, now or later."""
+        return channel in self._channels and channel not in self._unable
+
+    def are_well(self, channels: Iterable[str]) -> bool:
+        """True if one of the channels does not say itself that something is wrong."""
+        known = (self._channels.get(name) for name in channels)
+        return any(channel is not None and channel.problem() is None for channel in known)
+
+    async def rest(self, channels: Collection[str], seconds: float) -> None:
+        """Return after so many seconds, or sooner when a channel was away and is back."""
+        were_well = self.are_well(channels)
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, _LOOK_SECONDS))
+            seconds -= _LOOK_SECONDS
+            are_well = self.are_well(channels)
+            if are_well and not were_well:
+                return
+            were_well = are_well
 
     async def show(self, key: Key, *, repeated: bool = False) -> None:
         """Show every card that is not shown yet; with none left, end the question."""
@@ -68,6 +91,8 @@ class Cards:
             message_id = await self._send(pending, card, repeated=repeated)
         except ChannelUnavailable as exc:
             log.warning("a card could not be shown", extra={"channel": card.channel})
+            if isinstance(exc, AskingUnsupported):
+                self._unable.add(card.channel)
             await self._desk.take(pending.key, ShowFailed(card.channel, str(exc)))
         else:
             await self._desk.take(pending.key, Shown(card.channel, message_id))
@@ -108,8 +133,7 @@ class Cards:
             if last:
                 return
             card = pending.card_of(card.channel) or card
-            wait = _SETTLE_WAIT_SECONDS * 2 ** min(card.attempts, 16)
-            await asyncio.sleep(min(wait, _SETTLE_WAIT_MOST_SECONDS))
+            await self.rest([card.channel], wait_seconds(card.attempts))
 
     async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
         await self._call(
@@ -168,6 +192,11 @@ def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
         ending=pending.ending,
         delivery=pending.delivery_note,
     )
+
+
+def wait_seconds(attempts: int) -> float:
+    """Return how long to wait after so many attempts, with a card of any channel."""
+    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), _WAIT_MOST_SECONDS)
 
 
 def to_settle(pending: PendingQuestion) -> list[CardRef]:

@@ -16,6 +16,7 @@ from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.lifecycle import Routed, is_finished
+from pynchy.bridge.reshowing import Reshowing
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
 from pynchy.model import CardState, PendingQuestion, State
@@ -49,6 +50,7 @@ class Caretaker:
         self._crew = crew
         self._settings = settings
         self._tasks = tasks
+        self._reshowing = Reshowing(desk, crew.cards, settings)
         self._showing: set[Key] = set()
         desk.on_ended = self.ended
 
@@ -84,7 +86,7 @@ class Caretaker:
         missing = wanted - {card.channel for card in pending.cards}
         unsent = any(card.state is CardState.SENDING for card in pending.cards)
         # What is recorded only was shown nowhere: it is shown, or given up, now.
-        if missing or unsent or pending.state is State.RECORDED:
+        if missing or unsent or pending.state is State.RECORDED or self._reshowing.failed(pending):
             self._showing.add(pending.key)
             self._spawn("show", pending.key, self._show_again)
 
@@ -98,6 +100,15 @@ class Caretaker:
         await self._show(key, repeated=True)
 
     async def _show(self, key: Key, *, repeated: bool = False) -> None:
+        await self._show_now(key, repeated=repeated)
+        # A channel that is away shows it when it is back, if somebody still has to answer.
+        soon = repeated
+        while await self._reshowing.due(key, soon=soon):
+            await self._show_now(key, repeated=True)
+            soon = False
+
+    async def _show_now(self, key: Key, *, repeated: bool) -> None:
+        self._showing.add(key)
         await self._crew.cards.show(key, repeated=repeated)
         self._showing.discard(key)
         self._desk.wake(key)

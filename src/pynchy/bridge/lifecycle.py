@@ -42,7 +42,7 @@ class ShowFailed:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A channel that does not show the question yet is about to."""
+    """A channel that does not show the question, as yet or because it failed, is about to."""
 
     channel: str
     chat: str
@@ -240,13 +240,17 @@ def _advance_card(
 ) -> PendingQuestion:
     card = pending.card_of(step.channel)
     if isinstance(step, Routed):
-        _require(pending, step, card is None)
-        return pending.with_card(CardRef(step.channel, step.chat))
+        failed = card is not None and card.state is CardState.FAILED
+        _require(pending, step, card is None or (failed and pending.state.waits_for_person))
+        sending = replace(card or CardRef(step.channel), chat=step.chat, state=CardState.SENDING)
+        return pending.with_card(sending)
     if card is None:
         raise IllegalTransition(f"{pending.request_id}: no card in {step.channel}")
     if isinstance(step, Shown):
         opened = State.OPEN if pending.state is State.RECORDED else pending.state
-        shown = replace(card, message_id=step.message_id, state=CardState.SHOWN, error=None)
+        shown = replace(
+            card, message_id=step.message_id, state=CardState.SHOWN, attempts=0, error=None
+        )
         return replace(pending.with_card(shown), state=opened)
     return pending.with_card(_card_after(pending, card, step))
 
@@ -256,7 +260,8 @@ def _card_after(
 ) -> CardRef:
     match step:
         case ShowFailed(reason=reason):
-            return replace(card, state=CardState.FAILED, error=reason)
+            attempts = card.attempts + 1
+            return replace(card, state=CardState.FAILED, attempts=attempts, error=reason)
         case CardSettled(delivery=delivery):
             _require(pending, step, pending.ending is not None)
             return replace(card, state=CardState.SETTLED, error=None, delivery=delivery)

@@ -52,7 +52,8 @@ class Channel:
     ) -> str:
         """Show the questions in the chat and return the id of what shows them.
 
-        Raise ChannelUnavailable if they could not be shown.
+        Raise ChannelUnavailable if they could not be shown; while the question is open that is
+        tried again later, with `card.repeated`, since what failed may be there all the same.
         """
         del jid, request_id, questions, card
         raise AskingUnsupported(f"{self.name} cannot ask")
@@ -73,5 +74,8 @@ class Channel:
         """
 
     def problem(self) -> str | None:
-        """Say what is wrong with the channel, in words for `doctor`; None if nothing is."""
+        """Say what is wrong with the channel, in words for `doctor`; None if nothing is.
+
+        While there is something, cards that could not be shown are not tried again.
+        """
         return None

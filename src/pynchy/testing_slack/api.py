@@ -11,6 +11,7 @@ import copy
 import json
 import math
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,11 +49,12 @@ _POSTING = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as it came."""
+    """One call as it came, and when."""
 
     method: str
     arguments: Json
     error: str | None = None
+    at: float = field(default_factory=time.time)
 
 
 @dataclass(slots=True)
@@ -188,11 +190,9 @@ class WebApi:
             raise Refusal("user_not_in_channel")
         if not said["text"] and not said["blocks"]:
             raise Refusal("no_text")
-        ephemeral = Ephemeral(
-            channel.id, str(user), said["text"], tuple(said["blocks"]), arguments.get("thread_ts")
-        )
-        self.workspace.ephemerals.append(ephemeral)
-        return {"message_ts": self.workspace.new_ts()}
+        thread = arguments.get("thread_ts")
+        made = Ephemeral(channel.id, str(user), said["text"], tuple(said["blocks"]), thread)
+        return {"message_ts": self.workspace.whisper(made).ts}
 
     async def history(self, arguments: Json) -> Json:
         """Return the channel's messages, newest first."""

@@ -53,7 +53,7 @@ class Person:
         """What only this person was told."""
         return [e for e in self._workspace.ephemerals if e.user == self.user.id]
 
-    def press(self, message: Message, button: str) -> Delivery:
+    def press(self, message: Message | Ephemeral, button: str) -> Delivery:
         """Press the button with this text or action_id, or the one beside such a text."""
         block, element = _button(message, button)
         action = {"type": "button", "text": element["text"]}
@@ -112,19 +112,21 @@ class Person:
             return Delivery({"envelope_id": "", "type": "none"})
         return self._act(message, block, element, {"type": element["type"], **value})
 
-    def _act(self, message: Message, block: Json, element: Json, action: Json) -> Delivery:
+    def _act(
+        self, message: Message | Ephemeral, block: Json, element: Json, action: Json
+    ) -> Delivery:
         ids = {"action_id": element["action_id"], "block_id": block["block_id"]}
         stamp = {"action_ts": f"{time.time():.6f}"}
         payload = self._payload(message) | {"actions": [ids | action | stamp]}
         return self._sockets.send("interactive", payload, accepts_response=True)
 
-    def _payload(self, message: Message) -> Json:
+    def _payload(self, message: Message | Ephemeral) -> Json:
         channel = self._workspace.channels[message.channel]
         container: Json = {
             "type": "message",
             "message_ts": message.ts,
             "channel_id": channel.id,
-            "is_ephemeral": False,
+            "is_ephemeral": isinstance(message, Ephemeral),
         }
         if message.thread_ts:
             container["thread_ts"] = message.thread_ts
@@ -141,10 +143,15 @@ class Person:
             "enterprise": None,
             "is_enterprise_install": False,
             "channel": {"id": channel.id, "name": channel.name or "directmessage"},
-            "message": message.to_json(),
-            "state": {"values": self._state(message)},
             "response_url": f"https://hooks.slack.com/actions/{TEAM}/{secrets.token_hex(8)}",
+            **self._contents(message),
         }
+
+    def _contents(self, message: Message | Ephemeral) -> Json:
+        """Return what the message says and holds; of what only one person sees Slack sends none."""
+        if isinstance(message, Ephemeral):
+            return {}
+        return {"message": message.to_json(), "state": {"values": self._state(message)}}
 
     def _state(self, message: Message) -> Json:
         state: dict[str, Json] = {}
@@ -239,7 +246,7 @@ def enveloped(event: Json) -> Json:
     }
 
 
-def _button(message: Message, wanted: str) -> tuple[Json, Json]:
+def _button(message: Message | Ephemeral, wanted: str) -> tuple[Json, Json]:
     buttons = [pair for pair in message.elements if pair[1]["type"] == "button"]
     ways: list[Callable[[Json, Json], bool]] = [
         lambda _, element: wanted in {element["action_id"], text_of(element["text"])},

@@ -69,6 +69,8 @@ class Sockets:
         self.held: list[Delivery] | None = None
         self.opened = 0
         self._known: dict[str, Delivery] = {}
+        # Set: no ticket opens a socket.
+        self.closed = False
         self._tickets: set[str] = set()
         self._open: list[web.WebSocketResponse] = []
         self._turn = itertools.count()
@@ -91,7 +93,7 @@ class Sockets:
     async def connect(self, request: web.Request) -> web.StreamResponse:
         """Serve one socket for as long as it is open."""
         ticket = request.query.get("ticket", "")
-        if ticket not in self._tickets:
+        if self.closed or ticket not in self._tickets:
             return web.Response(status=403, text="this ticket is unknown or used")
         self._tickets.discard(ticket)
         socket = web.WebSocketResponse(autoping=True)

@@ -10,7 +10,7 @@ import itertools
 import re
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pynchy.testing_slack.limits import Json, Refusal, elements_of
 
@@ -121,6 +121,12 @@ class Ephemeral:
     text: str
     blocks: tuple[Json, ...] = ()
     thread_ts: str | None = None
+    ts: str = ""
+
+    @property
+    def elements(self) -> list[tuple[Json, Json]]:
+        """Every control with the block that it stands in."""
+        return [(block, element) for block in self.blocks for element in elements_of(block)]
 
 
 class Workspace:
@@ -167,6 +173,13 @@ class Workspace:
         """Return a timestamp that is later than every one before."""
         self._last_ts = max(self._last_ts + 1, int(time.time() * 1_000_000))
         return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
+
+    def whisper(self, ephemeral: Ephemeral) -> Ephemeral:
+        """Let one person alone see it, with the ids that Slack gives to what has none."""
+        number_blocks(list(ephemeral.blocks))
+        told = replace(ephemeral, ts=self.new_ts())
+        self.ephemerals.append(told)
+        return told
 
     def post(self, message: Message) -> Message:
         """Keep the message, with the ids that Slack gives to what has none."""

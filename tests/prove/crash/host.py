@@ -93,7 +93,7 @@ class DownChannel(Channel):
 def hurry() -> None:
     """Keep the order of everything and shorten the pauses, for which there is no setting."""
     caretaker._AGAIN_SECONDS *= PACE  # noqa: SLF001
-    cards._SETTLE_WAIT_SECONDS *= PACE  # noqa: SLF001
+    cards._WAIT_SECONDS *= PACE  # noqa: SLF001
     deliver.LOOK_SECONDS *= PACE
     expire._LOOK_SECONDS *= PACE  # noqa: SLF001
     watcher.RESCAN_SECONDS *= PACE

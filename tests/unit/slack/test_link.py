@@ -1,6 +1,7 @@
 """What keeps Slack able to reach us outlives whatever goes wrong in it."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from pynchy.channels.slack.channel import Secrets, SlackChannel
 from pynchy.channels.slack.link import Link
 from pynchy.channels.slack.web import TokenRefused
 from pynchy.config import SlackChannelSettings
+from pynchy.testing_slack import SlackStandIn
 
 
 @pytest.fixture
@@ -32,6 +34,26 @@ async def test_nobody_waits_for_a_slack_that_does_not_answer(black_hole: str) ->
 
     assert channel.problem() == "not connected yet"
     await channel.close()
+
+
+async def test_the_ticket_of_a_socket_that_does_not_open_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with SlackStandIn() as slack:
+        slack.sockets.closed = True
+        settings = SlackChannelSettings.model_validate(
+            {"api_url": slack.url, "ping_interval": "100ms"}
+        )
+        channel = SlackChannel(settings, Secrets(slack.bot_token, slack.app_token))
+
+        await channel.open(NoDesk())
+        await until(lambda: "Failed to connect" in caplog.text, "the failure")
+        await channel.close()
+
+    assert "ticket=…" in caplog.text
+    assert not re.search(r"ticket=\w", caplog.text)
+    assert slack.bot_token not in caplog.text
+    assert slack.app_token not in caplog.text
 
 
 class Shaky(Link):

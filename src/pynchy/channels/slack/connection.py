@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ _CONNECT_SECONDS = 10.0
 # Slack's library reconnects by itself; after so many looks without success it is begun anew.
 _LOOKS = 4
 _DOUBT_SECONDS = 300.0
+_TICKET = re.compile(r"(ticket=)[^&\s'\")]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Socket(Link):
         self._handler = handler = AsyncSocketModeHandler(
             self._app,
             self._app_token,
+            logger=_discreet_logger(),
             web_client=self._web.client,
             ping_interval=self._ping_seconds,
         )
@@ -117,3 +120,22 @@ class Socket(Link):
         if (count := message.get("num_connections") or 1) > 1:
             log.warning("more than one socket is open to Slack", extra={"count": count})
         self._owner.arrived()
+
+
+class _Discreet(logging.Filter):
+    """Keeps the socket's address out of the log: whoever has its ticket can listen to us."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = _TICKET.sub(r"\1…", record.getMessage()), None
+        # A traceback ends in the same words, unaltered.
+        record.exc_info = record.exc_text = None
+        return True
+
+
+def _discreet_logger() -> logging.Logger:
+    """Return what Slack's library writes to about the socket."""
+    made = logging.getLogger("slack_sdk.socket_mode")
+    made.setLevel(logging.ERROR)
+    if not any(isinstance(each, _Discreet) for each in made.filters):
+        made.addFilter(_Discreet())
+    return made

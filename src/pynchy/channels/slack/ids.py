@@ -15,6 +15,7 @@ OTHER = f"{PREFIX}other"
 SUBMIT = f"{PREFIX}submit"
 DECLINE = f"{PREFIX}decline"
 LINK = f"{PREFIX}link"
+MEANT = f"{PREFIX}meant"
 
 _BLOCK = re.compile(rf"{PREFIX}([A-Za-z0-9_-]+):")
 _PART = re.compile(r"([0-9]+\.[0-9]+)(?:@([0-9]+))?\Z")

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pynchy.channels.base import ReplyDesk
 from pynchy.channels.slack import blocks, ids
 from pynchy.channels.slack.book import Book, Shown
+from pynchy.channels.slack.doubts import Doubts, Unclear
+from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.marks import Identity
 from pynchy.channels.slack.payloads import Click, Payload, Person, Said, read_click, read_said
 from pynchy.channels.slack.people import People
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 
 _REMEMBERED = 5_000
 _TOLD = 2_500
-_ANSWERING = (ids.PICK, ids.OTHER, ids.SUBMIT, ids.DECLINE)
+_ANSWERING = (ids.PICK, ids.OTHER, ids.SUBMIT, ids.DECLINE, ids.MEANT)
 _FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 _FORGOTTEN = "this copy of the card does not count; look for a newer one, or reply in its thread"
 _TAKEN, _REFUSED = "white_check_mark", "warning"
@@ -64,6 +66,7 @@ class Inbox:
         self._web = means.web
         self._people = means.people
         self._identity = means.identity
+        self._doubts = Doubts()
         self._seen: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._busy = 0
         self._idle = asyncio.Event()
@@ -94,14 +97,16 @@ class Inbox:
         if said is None or self._identity.bot_user_id in {said.person.user_id, *said.seen_by}:
             return
         async with self._working():
-            await self._recall.thread_of(said)
+            is_whole = await self._recall.thread_of(said)
             # What was said in a thread before the card came is not about it.
             held = self._book.in_thread(said.channel, said.thread)
             cards = [shown for shown in held if shown.since < float(said.ts)]
             if cards and not self._is_known(said.channel, said.ts):
-                await self._hear(said, cards)
+                await self._hear(said, cards, is_whole=is_whole)
 
-    async def tell(self, person: Person, channel: str, thread: str | None, text: str) -> None:
+    async def tell(
+        self, person: Person, channel: str, thread: str | None, text: str, *more: Block
+    ) -> None:
         """Tell something to one person alone; it is no loss if that does not work."""
         try:
             await self._web.call(
@@ -110,7 +115,7 @@ class Inbox:
                 user=person.user_id,
                 thread_ts=thread,
                 text=blocks.fallback(text),
-                blocks=[blocks.section(clip(text, _TOLD))],
+                blocks=[blocks.section(clip(text, _TOLD)), *more],
             )
         except ChannelUnavailable as exc:
             log.warning("a person could not be told", extra={"why": str(exc)})
@@ -120,6 +125,8 @@ class Inbox:
         await self._idle.wait()
 
     async def _take_click(self, click: Click) -> PendingQuestion:
+        if click.action_id == ids.MEANT:
+            return await self._take_meant(click)
         shown = await self._find(click)
         sender = await self._sender(click.person)
         if click.action_id == ids.DECLINE:
@@ -131,6 +138,17 @@ class Inbox:
             return await self._desk.answer(sender.reply(shown))
         except InvalidReply as exc:
             raise InvalidReply(_FORGOTTEN) from exc
+
+    async def _take_meant(self, click: Click) -> PendingQuestion:
+        """Take an earlier reply for the question that the person has now named."""
+        said = self._doubts.said(click)
+        shown = self._doubts.resolve(click, self._book.in_thread(said.channel, said.thread))
+        if shown is None:
+            raise InvalidReply(_FORGOTTEN)
+        sender = await self._sender(click.person)
+        pending = await self._desk.answer(_reply(sender, shown, said, said.text))
+        await self._mark(said, _TAKEN)
+        return pending
 
     async def _find(self, click: Click) -> Shown:
         """Return the card. Raise InvalidReply if the message shows none of ours."""
@@ -157,11 +175,11 @@ class Inbox:
         here = [shown for shown in asking if shown.place.channel == click.channel]
         return here[0] if len(here) == 1 else None
 
-    async def _hear(self, said: Said, cards: list[Shown]) -> None:
+    async def _hear(self, said: Said, cards: list[Shown], *, is_whole: bool) -> None:
         shown = cards[-1]
         try:
             await self._check_team(said.person)
-            shown, text = self._addressed(said, cards)
+            shown, text = self._addressed(said, cards, is_whole=is_whole)
             sender = await self._sender(said.person)
             pending = await self._desk.answer(_reply(sender, shown, said, text))
         except ReplyRejected as exc:
@@ -175,7 +193,7 @@ class Inbox:
             if pending.ending is None:
                 await self.tell(said.person, said.channel, said.thread, noted(pending))
 
-    def _addressed(self, said: Said, cards: list[Shown]) -> tuple[Shown, str]:
+    def _addressed(self, said: Said, cards: list[Shown], *, is_whole: bool) -> tuple[Shown, str]:
         """Return which card the reply is for, open or over, and what it says.
 
         Where a thread has held several, a reply without an id may be a late one to another.
@@ -184,13 +202,11 @@ class Inbox:
             text = without_short_id(said.text, shown.short_id)
             if text is not None:
                 return shown, text
-        waiting = [shown.short_id for shown in cards if self._book.is_open(shown)]
-        if len(cards) == 1 or not waiting:
+        waiting = [shown for shown in cards if self._book.is_open(shown)]
+        if not waiting or (len(cards) == 1 and is_whole):
             return cards[-1], said.text
-        raise InvalidReply(
-            f"this thread has held several questions: begin your reply with the id of the one "
-            f"you mean (open: {', '.join(waiting)}), such as “{waiting[-1]}: yes”"
-        )
+        why = "this thread has held several questions"
+        raise Unclear(why if is_whole else "Slack does not say what this thread has held", waiting)
 
     async def _refuse(self, said: Said, shown: Shown, exc: ReplyRejected) -> None:
         if isinstance(exc, AlreadyOver | NotAllowed):
@@ -200,7 +216,8 @@ class Inbox:
             shown.told.add(said.person.user_id)
         else:
             await self._mark(said, _REFUSED)
-        await self.tell(said.person, said.channel, said.thread, refusal(exc))
+        offered = self._doubts.offer(said, exc.waiting) if isinstance(exc, Unclear) else ()
+        await self.tell(said.person, said.channel, said.thread, refusal(exc), *offered)
 
     async def _thank(self, click: Click, pending: PendingQuestion) -> None:
         if pending.ending is None:

@@ -1,24 +1,29 @@
 """Remove cards that count as not shown but may be in Slack all the same.
 
 A question whose card got no reply is asked elsewhere, or its agent is told; a card that turns up
-later would ask for ever. It is removed as soon as Slack can be reached.
+later would ask for ever. It is removed as soon as Slack can be reached, unless it is posted again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from pynchy.channels.slack.book import Book, Shown
 from pynchy.channels.slack.search import Posting, Search
 from pynchy.channels.slack.web import Refused, Web
 from pynchy.errors import ChannelUnavailable
+from pynchy.model import GroupName, RequestId
 
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 2.0
 _AGAIN_MOST_SECONDS = 60.0
 _MOST = 1_000
+
+_Key = tuple[GroupName, RequestId, str]
 
 
 class Leftovers:
@@ -28,42 +33,81 @@ class Leftovers:
         self._web = web
         self._book = book
         self._search = search
-        self._waiting: asyncio.Queue[tuple[Posting, Shown]] = asyncio.Queue()
+        self._waiting: dict[_Key, tuple[Posting, Shown]] = {}
+        self._more = asyncio.Event()
+        # Nothing is removed that is just being posted again.
+        self._turn = asyncio.Lock()
 
     def add(self, posting: Posting, shown: Shown) -> None:
         """Remove the card when that is possible; until then a click on it counts."""
-        if self._waiting.qsize() >= _MOST:
+        if len(self._waiting) >= _MOST:
             log.warning("a card may be left in Slack for good", extra={"id": posting.request_id})
             return
         self._book.set_adrift(shown)
-        self._waiting.put_nowait((posting, shown))
+        self._waiting.setdefault(_key(posting), (posting, shown))
+        self._more.set()
+
+    @asynccontextmanager
+    async def kept(self, posting: Posting) -> AsyncIterator[None]:
+        """Let the card be found by who posts it again; it is removed after all if that fails."""
+        held = None
+        if posting.card.repeated:
+            async with self._turn:
+                held = self._waiting.pop(_key(posting), None)
+        try:
+            yield
+        except BaseException:
+            if held is not None:
+                self.add(*held)
+            raise
+        if held is not None:
+            self._book.pick_up(held[1])
 
     async def run(self) -> None:
         """Remove one after another, for ever."""
         wait = _AGAIN_SECONDS
         while True:
-            posting, shown = await self._waiting.get()
-            try:
-                await self._remove(posting, shown)
+            await self._more.wait()
+            async with self._turn:
+                removed = await self._remove_first()
+            if removed:
                 wait = _AGAIN_SECONDS
-            except ChannelUnavailable as exc:
-                log.info("a card may be left in Slack", extra={"why": str(exc)})
+            else:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _AGAIN_MOST_SECONDS)
-                self._waiting.put_nowait((posting, shown))
-            except Exception:
-                log.exception("a card that may be left in Slack could not be removed")
+
+    async def _remove_first(self) -> bool:
+        """Return False if Slack cannot be reached; that card comes last then."""
+        if not self._waiting:
+            self._more.clear()
+            return True
+        key = next(iter(self._waiting))
+        posting, shown = self._waiting.pop(key)
+        try:
+            await self._remove(posting, shown)
+        except ChannelUnavailable as exc:
+            log.info("a card may be left in Slack", extra={"why": str(exc)})
+            self._waiting[key] = posting, shown
+            return False
+        except Exception:
+            log.exception("a card that may be left in Slack could not be removed")
+        self._book.pick_up(shown)
+        return True
 
     async def _remove(self, posting: Posting, shown: Shown) -> None:
         channel = shown.place.channel
+        there = {part.ts for part in shown.place.parts}
         try:
             found = await self._search.all_of(posting, channel, shown.place.thread)
         except Refused as exc:
             log.warning("a card may be left in Slack for good", extra={"why": str(exc)})
             found = []
-        for marked in found:
+        for ts in sorted(there | {marked.ts for marked in found}):
             try:
-                await self._web.call(self._web.client.chat_delete, channel=channel, ts=marked.ts)
+                await self._web.call(self._web.client.chat_delete, channel=channel, ts=ts)
             except Refused as exc:
                 log.warning("a card is left in Slack", extra={"why": str(exc)})
-        self._book.pick_up(shown)
+
+
+def _key(posting: Posting) -> _Key:
+    return (posting.card.group, posting.request_id, posting.jid)

@@ -57,6 +57,10 @@ class Poster:
     async def post(self, posting: Posting) -> Place:
         """Return where the card is. Raise ChannelUnavailable if it could not be shown."""
         channel, thread = await self._chat(posting)
+        async with self._leftovers.kept(posting):
+            return await self._post_where(posting, channel, thread)
+
+    async def _post_where(self, posting: Posting, channel: str, thread: str | None) -> Place:
         session = posting.card.session_id
         if not (self._thread_per_session and thread is None and session):
             return await self._post(posting, Place(channel, (), thread))

@@ -37,18 +37,23 @@ class Recall:
         # One after another: a second reply in a thread finds it read.
         self._turn = asyncio.Lock()
 
-    async def thread_of(self, said: Said) -> None:
-        """Let the book have every card of the reply's thread, if it may have held one."""
+    async def thread_of(self, said: Said) -> bool:
+        """Let the book have every card of the reply's thread, if it may have held one.
+
+        Return False if Slack does not say which those are.
+        """
         if not self._may_hold_cards(said):
-            return
+            return True
         async with self._turn:
             if self._book.is_whole(said.channel, said.thread):
-                return
+                return True
             try:
                 async with asyncio.timeout(_MOST_SECONDS):
                     await self._read_thread(said.channel, said.thread)
             except (ChannelUnavailable, TimeoutError) as exc:
                 log.warning("a thread could not be read", extra={"why": str(exc)})
+                return False
+        return True
 
     async def card_of(self, click: Click) -> Shown | None:
         """Return the card that the clicked message shows; None if it is not one of ours.

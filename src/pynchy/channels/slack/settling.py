@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
+from collections import OrderedDict
 from itertools import zip_longest
 
 from pynchy.channels.slack.ids import Place
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 _GONE = {"message_not_found", "channel_not_found", "thread_not_found"}
 # The workspace lets no message be changed, or none of that age.
 _FIXED = {"edit_window_closed", "cant_update_message"}
+_TOLD_MOST = 500
 
 
 class Settler:
@@ -30,7 +31,8 @@ class Settler:
         self._web = web
         self._poster = poster
         self._here = here
-        self._told: set[tuple[str, str, str]] = set()
+        # What was said last below a card that must stay as it is.
+        self._told: OrderedDict[tuple[str, str], Message] = OrderedDict()
 
     async def settle(self, posting: Posting, place: Place, ending: Ending) -> None:
         """Raise ChannelUnavailable if it has to be tried again."""
@@ -68,7 +70,10 @@ class Settler:
 
     async def _tell_in_thread(self, place: Place, message: Message) -> None:
         """Say how it ended below a card that must stay as it is."""
-        what = (place.channel, place.root, json.dumps(message.blocks))
-        if what not in self._told:
-            await self._web.post(place.channel, place.root, message)
-            self._told.add(what)
+        where = (place.channel, place.parts[0].ts)
+        if self._told.get(where) == message:
+            return
+        await self._web.post(place.channel, place.root, message)
+        self._told[where] = message
+        while len(self._told) > _TOLD_MOST:
+            self._told.popitem(last=False)

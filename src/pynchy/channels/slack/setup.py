@@ -48,13 +48,15 @@ async def examine(
     """Return everything that there is to say; nothing here takes long or raises."""
     web = Web(secrets.bot_token, table.api_url, PACE_SECONDS)
     web.open()
+    # Test cards keep the pace, and each chat is looked at.
+    limit = _SECONDS + 2 * PACE_SECONDS * len(settings.groups)
     found: list[Look] = []
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(limit):
             async for look in _looks(web, table, secrets, settings, post=post):
                 found.append(look)  # noqa: PERF401 - what was found before a time-out counts
     except TimeoutError:
-        found.append(Look("slack", f"no answer within {_SECONDS:g} s", "try again later"))
+        found.append(Look("slack", f"no answer within {limit:g} s", "try again later"))
     finally:
         await web.close()
     return found

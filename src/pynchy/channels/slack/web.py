@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
-from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from pynchy.channels.slack import limits
+from pynchy.channels.slack.pace import Patience, Turns
 from pynchy.channels.slack.payloads import dict_in, dicts_in
 from pynchy.channels.slack.plain import in_plain_words
 from pynchy.channels.slack.render import Message
@@ -69,7 +68,7 @@ class Web:
         self._token = token
         self._api_url = api_url
         self._pace_seconds = pace_seconds
-        self._turns: dict[str, _Turns] = {}
+        self._turns: dict[str, Turns] = {}
         self._session: aiohttp.ClientSession | None = None
         self.client = self._make_client(None)
 
@@ -101,7 +100,7 @@ class Web:
     ) -> tuple[str, str]:
         """Post once. Return the conversation and the timestamp. Raise ReplyLost if in doubt."""
         message = self._fitting(message)
-        async with self._turns.setdefault(channel, _Turns(self._pace_seconds)):
+        async with self._turns.setdefault(channel, Turns(self._pace_seconds, ReplyLost)):
             posted = await self._once(
                 self.client.chat_postMessage,
                 channel=channel,
@@ -182,29 +181,8 @@ class Web:
             base_url=self._api_url,
             timeout=int(CALL_SECONDS),
             session=session,
-            retry_handlers=[AsyncRateLimitErrorRetryHandler(max_retry_count=_RATE_LIMIT_RETRIES)],
+            retry_handlers=[Patience(max_retry_count=_RATE_LIMIT_RETRIES)],
         )
-
-
-class _Turns:
-    """One after another, and never faster than the pace."""
-
-    def __init__(self, pace_seconds: float) -> None:
-        self._pace_seconds = pace_seconds
-        self._lock = asyncio.Lock()
-        self._next = 0.0
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-        try:
-            await asyncio.sleep(max(0.0, self._next - time.monotonic()))
-        except asyncio.CancelledError:
-            self._lock.release()
-            raise
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self._next = time.monotonic() + self._pace_seconds
-        self._lock.release()
 
 
 def _in_words(exc: SlackApiError) -> ChannelUnavailable:

@@ -1,0 +1,90 @@
+"""How fast Slack is called: one message after another in each channel, and as Slack asks.
+
+A message that Slack asked to wait with is sent again when it said so, and none is given up for it.
+Where Slack does not answer at all, those who wait their turn are not kept waiting for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.http_retry.request import HttpRequest
+from slack_sdk.http_retry.response import HttpResponse
+from slack_sdk.http_retry.state import RetryState
+
+from pynchy.errors import ChannelUnavailable
+
+_LEAST_WAIT_SECONDS = 1.0
+_MOST_WAIT_SECONDS = 600.0
+# Slack counts in its own way: whoever was asked to wait goes on more slowly for a while.
+_SLOWER = 1.25
+_SLOWEST = 4.0
+_FORGET_SECONDS = 60.0
+_HOPELESS = 3
+
+
+class Patience(AsyncRateLimitErrorRetryHandler):
+    """Waits as long as Slack says; the library's own would add up to a second each time."""
+
+    async def prepare_for_next_attempt_async(
+        self,
+        *,
+        state: RetryState,
+        request: HttpRequest,
+        response: HttpResponse | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        """Return when the call may be made again."""
+        del request, error
+        state.next_attempt_requested = True
+        await asyncio.sleep(wait_seconds(response))
+
+
+def wait_seconds(response: HttpResponse | None) -> float:
+    """Return how long Slack asks to wait; a second if it does not say, or not so that it helps."""
+    headers = {} if response is None else response.headers
+    named = [each for name, each in headers.items() if name.lower() == "retry-after"]
+    said = str(named[0][0]).strip() if named and named[0] else ""
+    if not (said.isascii() and said.isdigit()):
+        return _LEAST_WAIT_SECONDS
+    return max(_LEAST_WAIT_SECONDS, min(float(said), _MOST_WAIT_SECONDS))
+
+
+class Turns:
+    """One after another, and never faster than the pace; `lost` is what a call without reply is."""
+
+    def __init__(self, pace_seconds: float, lost: type[Exception]) -> None:
+        self._lost = lost
+        self._losses = 0
+        self._usual_seconds = pace_seconds
+        self._pace_seconds = pace_seconds
+        self._lock = asyncio.Lock()
+        self._began = 0.0
+        self._ended = 0.0
+
+    async def __aenter__(self) -> None:
+        came = time.monotonic()
+        await self._lock.acquire()
+        if self._losses >= _HOPELESS and came < self._ended:
+            self._lock.release()
+            raise ChannelUnavailable("Slack does not answer")
+        try:
+            await asyncio.sleep(max(0.0, self._ended + self._pace_seconds - time.monotonic()))
+        except asyncio.CancelledError:
+            self._lock.release()
+            raise
+        self._began = time.monotonic()
+        if self._began - self._ended > _FORGET_SECONDS:
+            self._pace_seconds = self._usual_seconds
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+    ) -> None:
+        self._losses = self._losses + 1 if isinstance(error, self._lost) else 0
+        self._ended = time.monotonic()
+        if self._ended - self._began >= _LEAST_WAIT_SECONDS:
+            slower = self._pace_seconds * _SLOWER
+            self._pace_seconds = min(slower, self._usual_seconds * _SLOWEST)
+        self._lock.release()
