@@ -365,14 +365,15 @@ class _FrontDesk:
     def __init__(
         self, settings: Settings, mailboxes: Mailboxes, asking: Asking, desk: Desk
     ) -> None:
-        self._greeting = wire.host_json(settings.wait_timeout.total_seconds())
+        self._settings = settings
         self._mailboxes = mailboxes
         self._asking = asking
         self._desk = desk
 
     async def joined(self, group: GroupName) -> None:
         """Give a new group its folders."""
-        await asyncio.to_thread(self._mailboxes.of(group).prepare, self._greeting)
+        greeting = _greeting(self._settings, group)
+        await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
         log.info("a group has joined", extra={"group": group})
 
     async def refuse(
@@ -384,6 +385,17 @@ class _FrontDesk:
     def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
         """Let a delivery that waits for this receipt look."""
         self._desk.wake((group, request_id))
+
+
+def _greeting(settings: Settings, name: GroupName) -> bytes:
+    """Return what the agents of the group are told of how they wait."""
+    group = settings.group(name)
+    parks, built_in = group.wait == "park", group.ask_with != "ask_user"
+    return wire.host_json(
+        settings.wait_timeout.total_seconds(),
+        park_after_seconds=group.park_after.total_seconds() if parks else None,
+        ask_with=group.ask_with if built_in else None,
+    )
 
 
 def _why_not_started(exc: Exception, data: DataFolder) -> Exception:

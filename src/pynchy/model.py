@@ -90,10 +90,11 @@ class DeliveryPath(StrEnum):
 
 
 class SessionState(StrEnum):
-    """What a session is doing: working, waiting on a person, or ended."""
+    """What a session is doing: working, waiting on a person (parked: without a process), ended."""
 
     WORKING = "working"
     WAITING = "waiting"
+    PARKED = "parked"
     ENDED = "ended"
 
 
@@ -195,7 +196,10 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class PendingQuestion:
-    """Questions of one request with their routing, state and deadlines."""
+    """Questions of one request with their routing, state and deadlines.
+
+    `parked`: the agent has put the call off that asked, and ends; it makes it again when resumed.
+    """
 
     request_id: RequestId
     short_id: ShortId
@@ -215,6 +219,7 @@ class PendingQuestion:
     session_id: SessionId = SessionId("")
     lease: str = ""
     call_waits: bool = True
+    parked: bool = False
     cards: tuple[CardRef, ...] = ()
     drafts: tuple[Draft, ...] = ()
     late: Late = field(default_factory=Late)
@@ -253,16 +258,25 @@ class PendingQuestion:
         return min(self.expires_at, self.defaults_at or self.expires_at)
 
     @property
+    def resumes(self) -> bool:
+        """True if a dead agent is brought back to hear how the question ended.
+
+        A parked one always: it would wait for ever.
+        """
+        return self.ending is not None and (self.parked or self.ending.outcome.resumes)
+
+    @property
     def delivery_note(self) -> str:
         """What a settled card says of the answer's way to the agent; nothing if all went well."""
-        if self.ending is None or not self.ending.outcome.resumes:
+        if self.ending is None or not self.resumes:
             return ""
+        had_stopped = "The agent was parked" if self.parked else "The agent had stopped"
         if self.delivered is DeliveryPath.LATE:
-            return "The agent had stopped; it was resumed and has the answer."
+            return f"{had_stopped}; it was resumed and has the answer."
         if self.delivered is DeliveryPath.DISMISSED:
             return f"Not delivered, and dismissed: {self.late.error}"
         if self.state is State.RESUMING:
-            return "The agent had stopped; resuming it."
+            return f"{had_stopped}; resuming it."
         if self.state is State.UNDELIVERED:
             return f"Not delivered yet: {self.late.error}"
         return ""

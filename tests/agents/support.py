@@ -47,7 +47,7 @@ class Stage:
         return self.host.group(GROUP)
 
     @property
-    def _mark(self) -> str:
+    def mark(self) -> str:
         """What every agent of this stage has in its environment; Codex hands on nothing else."""
         return f"PYNCHY_IPC_DIR={self.mailbox}"
 
@@ -91,14 +91,14 @@ class Stage:
             {**self.env, "PYNCHY_IPC_DIR": str(self.mailbox), **env},
             self.work,
             first / "log",
-            mark=self._mark,
+            mark=self.mark,
         )
         self._runners.append(runner)
         return runner
 
     def kill_agents(self) -> None:
         """kill -9 every agent, also what the host has resumed, but not the host."""
-        kill_all(self._mark)
+        kill_all(self.mark)
 
     async def asked(self, count: int = 1) -> list[Json]:
         """Wait until so many questions are open to people."""
@@ -243,14 +243,15 @@ def _with_server(script: Path, server: str) -> list[str]:
 
 def kill_all(mark: str) -> None:
     """kill -9 every process that has the mark in its environment, whoever its parent is."""
-    while found := _marked(mark):
+    while found := marked(mark):
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
 
 
-def _marked(mark: str) -> list[int]:
+def marked(mark: str) -> list[int]:
+    """Return the processes that have the mark in their environment."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):

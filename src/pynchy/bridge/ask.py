@@ -1,4 +1,4 @@
-"""Take requests from agents: record a question, end a call, withdraw a question.
+"""Take requests from agents: record a question, end or put off a call, withdraw a question.
 
 A request is durable when the handler returns, so intake may remove its file. The same request again
 changes nothing. A question's id is never answered with an error while the question lives.
@@ -15,7 +15,7 @@ from datetime import timedelta
 from pynchy import wire
 from pynchy.bridge import replies
 from pynchy.bridge.desk import Desk
-from pynchy.bridge.lifecycle import CallEnded
+from pynchy.bridge.lifecycle import CallEnded, Parked, Step, Unparked
 from pynchy.config import Settings
 from pynchy.errors import (
     AlreadyOver,
@@ -78,6 +78,8 @@ class Asking:
                 await self._cancel((group, RequestId(request.request_id)))
             case wire.WithdrawRequest() as request:
                 await self._withdraw((group, RequestId(request.request_id)))
+            case wire.ParkRequest() as request:
+                await self._park((group, RequestId(request.request_id)))
         return None
 
     async def refuse(
@@ -102,6 +104,8 @@ class Asking:
         if known is not None and known.digest != request.digest():
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
+            if known.parked and known.ending is None:
+                await self._take(known.key, Unparked())
             raise DuplicateRequest(request_id)
         if await asyncio.to_thread(self._mailboxes.of(group).has_response, request_id):
             # It was refused under this id, and the agent has been told so.
@@ -155,8 +159,17 @@ class Asking:
     async def _cancel(self, key: Key) -> None:
         pending = self._desk.index.get(key)
         if pending is not None and pending.call_waits:
-            with suppress(UnknownQuestion):  # closed while we waited for our turn
-                await self._desk.take(key, CallEnded("cancelled"))
+            await self._take(key, CallEnded("cancelled"))
+
+    async def _park(self, key: Key) -> None:
+        pending = self._desk.index.get(key)
+        # Without a session there is nothing to be resumed: it is as if the call were gone.
+        if pending is not None and pending.session_id:
+            await self._take(key, Parked())
+
+    async def _take(self, key: Key, step: Step) -> None:
+        with suppress(UnknownQuestion):  # closed while we waited for our turn
+            await self._desk.take(key, step)
 
     async def _withdraw(self, key: Key) -> None:
         pending = self._desk.index.get(key)

@@ -3,7 +3,7 @@
     response written ─► the waiter takes the receipt ────────────────► delivered live
            │
            ├─ the runner lives but does not wait ─► held ─► it asks for it, or it ends
-           │
+           │  (or the session is parked on another question)
            └─ no runner lives ─► the host takes the receipt ─► a runner is started with the
                                  answer ─► it says that it has it, or ends well ─► delivered late
 
@@ -32,6 +32,7 @@ from pynchy.bridge.lifecycle import (
     ResumeFailed,
     Resuming,
     Retried,
+    Unparked,
 )
 from pynchy.bridge.prompt import resume_prompt
 from pynchy.bridge.restating import Restating
@@ -120,7 +121,7 @@ class Delivery:
         if pending.delivered is not None:
             return
         mailbox = self._mailboxes.of(pending.group)
-        if pending.ending is not None and not pending.ending.outcome.resumes:
+        if pending.ending is not None and not pending.resumes:
             await self._delivered(key, DeliveryPath.NONE)
             return
         grace_ends = self._desk.now() + self._grace
@@ -180,7 +181,7 @@ class Delivery:
             if ours:  # a crash may have undone the release
                 await asyncio.to_thread(mailbox.release, pending.request_id, claim)
             return await self._dismiss_if_old(pending)
-        if not ours and await self._runner_lives(pending, grace_ends):
+        if not ours and await self._must_wait(pending, mailbox, grace_ends):
             return await self._hold(pending)
         return await self._go_late(pending, mailbox)
 
@@ -191,6 +192,24 @@ class Delivery:
             return False
         await self.dismiss(pending, "pynchy, after answer_ttl")
         return True
+
+    async def _must_wait(
+        self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
+    ) -> bool:
+        """True if the answer may not go late yet: the session lives, or is parked on another."""
+        if await self._runner_lives(pending, grace_ends):
+            return True
+        # A prompt would take the place of the call that the session was parked on.
+        if not pending.parked and any(not q.is_at_rest for q in self._parked(pending)):
+            return True
+        return await asyncio.to_thread(mailbox.is_being_parked, pending.request_id)
+
+    def _parked(self, pending: PendingQuestion) -> list[PendingQuestion]:
+        """Return the other questions that the session was parked on."""
+        if not pending.session_id:
+            return []
+        asked = self._desk.index.in_session(pending.group, pending.session_id)
+        return [q for q in asked if q.parked and q.key != pending.key]
 
     async def _runner_lives(self, pending: PendingQuestion, grace_ends: datetime) -> bool:
         if await self._roll.liveness.is_session_busy(pending):
@@ -259,8 +278,13 @@ class Delivery:
         now = self._desk.now()
         if not await asyncio.to_thread(mailbox.claim, pending.request_id, claim, now):
             return None
-        prompt = resume_prompt(pending, await self._restating.to_restate(pending))
-        initial = wire.initial_json(pending, prompt)
+        lost = await self._restating.to_restate(pending)
+        # What the session may have lost can only be told by a prompt.
+        goes_on = pending.parked and not lost
+        if not goes_on:
+            for other in self._parked(pending):
+                await self._desk.take(other.key, Unparked())
+        initial = wire.initial_json(pending, resume_prompt(pending, lost), parked=goes_on)
         await asyncio.to_thread(mailbox.write_initial, pending.request_id, initial)
         return await self._roll.start(late.launcher, self._launch(pending))
 

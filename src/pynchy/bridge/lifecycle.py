@@ -56,6 +56,16 @@ class CallEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """The agent has put its call off, and ends; it makes the call again when it is resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unparked:
+    """The call that was put off is being made, or can no longer be."""
+
+
+@dataclass(frozen=True, slots=True)
 class PartlyAnswered:
     """One question of several has its answer."""
 
@@ -146,6 +156,8 @@ Step = (
     | ShowFailed
     | Routed
     | CallEnded
+    | Parked
+    | Unparked
     | PartlyAnswered
     | Ended
     | Held
@@ -168,6 +180,10 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
             return _advance_card(pending, step)
         case CallEnded():
             return replace(pending, call_waits=False)
+        case Parked() | Unparked():
+            # Said by an agent at any time; what has arrived stays as it arrived.
+            is_over = pending.delivered is not None
+            return pending if is_over else replace(pending, parked=isinstance(step, Parked))
         case PartlyAnswered(draft=draft):
             _require(pending, step, pending.state.waits_for_person)
             others = tuple(d for d in pending.drafts if d.question != draft.question)
@@ -211,7 +227,7 @@ def event_kind(step: Step) -> EventKind | None:
     match step:
         case Ended(ending=ending):
             return EventKind(ending.outcome.value)
-        case Routed():
+        case Routed() | Unparked():
             return None
         case _:
             return _KINDS[type(step)]
@@ -221,6 +237,7 @@ _KINDS: dict[type, EventKind] = {
     Shown: EventKind.SHOWN,
     ShowFailed: EventKind.SHOW_FAILED,
     CallEnded: EventKind.CALL_ENDED,
+    Parked: EventKind.PARKED,
     PartlyAnswered: EventKind.PARTLY_ANSWERED,
     Held: EventKind.HELD,
     Resuming: EventKind.RESUMING,

@@ -1,8 +1,9 @@
 """Which sessions there are, whoever started them, and what each is doing.
 
-A session waits while a question of it is open, works while something lives that works on it or an
-answer is on its way to it, and has ended otherwise. That is looked at, not believed: it is true
-after a restart, and when an agent dies without a word.
+A session waits while a question of it is open (it is parked, if the agent has put its call off and
+nothing of it lives), works while something lives that works on it or an answer is on its way to it,
+and has ended otherwise. That is looked at, not believed: it is true after a restart, and when an
+agent dies without a word.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ SessionKey = tuple[GroupName, SessionId]
 _KINDS = {
     wire.SessionWord.STARTED: EventKind.SESSION_STARTED,
     wire.SessionWord.WAITING: EventKind.SESSION_WAITING,
+    wire.SessionWord.PARKED: EventKind.SESSION_PARKED,
     wire.SessionWord.FINISHED: EventKind.SESSION_FINISHED,
     wire.SessionWord.FAILED: EventKind.SESSION_FAILED,
 }
@@ -102,10 +104,10 @@ class Roll:
 
     async def look(self) -> None:
         """Find out what the sessions are doing that may have changed, and save it."""
-        working = {k for k, s in self._known.items() if s.state is SessionState.WORKING}
-        keys, self._changed = self._changed | working, set()
-        # Who waits for a person is not looked for.
-        unsure = {key[0] for key in keys if not self._oldest_open(key)}
+        restless = {k for k, s in self._known.items() if self._may_change_by_itself(s)}
+        keys, self._changed = self._changed | restless, set()
+        # Who waits for a person is not looked for, unless it may have been parked.
+        unsure = {key[0] for key in keys if not self._oldest_open(key) or self._puts_off(key)}
         leased = {group: await self.liveness.leased_sessions(group) for group in unsure}
         for key in keys & self._known.keys():
             self._settle(self._known[key], leased.get(key[0], ()))
@@ -314,27 +316,43 @@ class Roll:
 
     def _settle(self, session: Session, leased: Collection[SessionId]) -> None:
         """Bring the session into the state that it is found in."""
+        is_leased = session.session_id in leased
         if oldest := self._oldest_open(session.key):
-            self._turn(session, SessionState.WAITING, oldest.short_id, oldest.timestamp)
-        elif session.session_id in leased or self._is_busy(session.key):
+            lives = is_leased or self._has_runner(session.key)
+            is_parked = self._puts_off(session.key) and not lives
+            state = SessionState.PARKED if is_parked else SessionState.WAITING
+            self._turn(session, state, oldest.short_id, oldest.timestamp)
+        elif is_leased or self._is_busy(session.key):
             self._turn(session, SessionState.WORKING, "")
         else:
             if session.launches and not session.said.startswith(wire.SessionWord.FINISHED):
                 self._put(replace(session, failed=True))
             self._turn(session, SessionState.ENDED, session.said or _GONE)
 
+    def _may_change_by_itself(self, session: Session) -> bool:
+        waits = session.state is SessionState.WAITING
+        return session.state is SessionState.WORKING or (waits and self._puts_off(session.key))
+
+    def _puts_off(self, key: SessionKey) -> bool:
+        """True if the agent has put off the call of a question that is open."""
+        asked = self._desk.index.in_session(*key)
+        return any(q.parked and q.state.waits_for_person for q in asked)
+
     def _oldest_open(self, key: SessionKey) -> PendingQuestion | None:
         asked = self._desk.index.in_session(*key)
         return next((q for q in asked if q.state.waits_for_person), None)
 
-    def _is_busy(self, key: SessionKey) -> bool:
-        """True while a runner is on it, or is about to be, or an answer is on its way to it."""
+    def _has_runner(self, key: SessionKey) -> bool:
         if key in self._starting or self.liveness.runner_on(*key):
             return True
         # How a runner ended is known a moment after that it has.
-        if any((key, stem) in self._watching for stem in self._known[key].launches[-1:]):
-            return True
-        return any(q.ending and not q.is_at_rest for q in self._desk.index.in_session(*key))
+        return any((key, stem) in self._watching for stem in self._known[key].launches[-1:])
+
+    def _is_busy(self, key: SessionKey) -> bool:
+        """True while a runner is on it, or is about to be, or an answer is on its way to it."""
+        return self._has_runner(key) or any(
+            q.ending and not q.is_at_rest for q in self._desk.index.in_session(*key)
+        )
 
     def _turn(
         self, session: Session, state: SessionState, detail: str, since: datetime | None = None

@@ -23,7 +23,11 @@ SESSION_PREFIX = "session:"
 # Beyond its grace: the supervisor looks, ends what it runs, and writes that down.
 _STOP_MARGIN_SECONDS = 10.0
 _TASK_LETTERS = 200
-_SIGNS_OF_LIFE = (wire.SessionWord.WAITING, wire.SessionWord.FINISHED)
+_SIGNS_OF_LIFE = (
+    wire.SessionWord.WAITING,
+    wire.SessionWord.PARKED,
+    wire.SessionWord.FINISHED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,11 @@ async def _none_to_halt(_group: GroupName, _session_id: SessionId) -> bool:
 def _nothing_to_stop(session: Session) -> Exception:
     if session.state is SessionState.ENDED:
         return SessionOver(f"{session.session_id} has ended already: {session.detail}")
+    if session.state is SessionState.PARKED:
+        return SessionOver(
+            f"nothing of {session.session_id} runs: it is parked. `pynchy decline {session.detail}`"
+            " ends what it asks, and it is resumed to be told so"
+        )
     if session.launches:
         return SessionOver(f"no runner works on {session.session_id} now: it is {session.state}")
     return NotStarted(

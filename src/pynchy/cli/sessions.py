@@ -14,7 +14,7 @@ from pynchy.cli.tables import plain_table
 from pynchy.cli.text import duration, one_line, read_moment
 from pynchy.datafolder import DataFolder
 
-_STATE_STYLES = {"working": "green", "waiting": "yellow", "ended": "dim"}
+_STATE_STYLES = {"working": "green", "waiting": "yellow", "parked": "yellow", "ended": "dim"}
 _NONE = 'No session is working or waiting. Start one with: pynchy run GROUP "prompt"'
 _SHORT_LETTERS = 8
 _NAMES = ("group", "agent", "session", "state", "since", "about")
@@ -26,6 +26,8 @@ _NAMES = ("group", "agent", "session", "state", "since", "about")
 @data_dir_option
 def sessions_command(data: DataFolder, *, everything: bool, as_json: bool) -> None:
     r"""List the sessions that are working or wait on you, whoever started them.
+
+    One that is parked waits on you without a process: it is resumed when you answer.
 
     A terminal shows the beginning of each id, which `pynchy stop` takes; --all and --json show
     all of it. Without a terminal each session is one line with tabs between its fields, the last
@@ -87,13 +89,13 @@ def _fields(view: Json, now: datetime) -> list[str]:
 
 def _state(view: Json) -> str:
     state = str(view.get("state", ""))
-    return "waiting on you" if state == "waiting" else state
+    return {"waiting": "waiting on you", "parked": "parked, waiting on you"}.get(state, state)
 
 
 def _about(view: Json) -> str:
     detail, task = str(view.get("detail") or ""), str(view.get("task") or "")
     match view.get("state"):
-        case "waiting" if detail:
+        case "waiting" | "parked" if detail:
             return one_line(f"pynchy answer {detail}")
         case "ended":
             return one_line(detail)

@@ -241,6 +241,11 @@ class GroupSettings(_Table):
     launcher: LauncherSettings | None = Field(
         default=None, description="a table, [groups.NAME.launcher]"
     )
+    wait: Literal["block", "park"] = Field(default="block", description='"block" or "park"')
+    park_after: PositiveDuration = timedelta(seconds=20)
+    ask_with: Literal["ask_user", "AskUserQuestion"] = Field(
+        default="ask_user", description='"ask_user" or "AskUserQuestion"'
+    )
 
 
 _WITHOUT_TABLE = GroupSettings()

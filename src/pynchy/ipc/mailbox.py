@@ -114,6 +114,10 @@ class Mailbox:
         """True if a resumed runner says that it has taken the answer in."""
         return self.tasks.has(f"{request_id}.resumed")
 
+    def is_being_parked(self, request_id: RequestId) -> bool:
+        """True if the agent says that it puts the call off, and nobody has read that yet."""
+        return self.tasks.has(f"{request_id}.park.json")
+
     def claim(self, request_id: RequestId, claim: str, at: datetime) -> bool:
         """Take the receipt for the host. Return False if the agent has the answer already."""
         name = f"{request_id}.received"

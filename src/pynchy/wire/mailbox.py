@@ -36,8 +36,8 @@ def error_json(request_id: RequestId, error: str) -> bytes:
     return dump({"v": VERSION, "request_id": request_id, "error": error})
 
 
-def initial_json(pending: PendingQuestion, prompt: str) -> bytes:
-    """Return what a resumed session begins with."""
+def initial_json(pending: PendingQuestion, prompt: str, *, parked: bool = False) -> bytes:
+    """Return what a resumed session begins with: where it was parked, or with the prompt."""
     ending = ending_of(pending)
     return dump(
         {
@@ -50,6 +50,7 @@ def initial_json(pending: PendingQuestion, prompt: str) -> bytes:
             "answered_by": ending.by,
             "answered_at": timestamp(ending.at),
             "prompt": prompt,
+            **({"parked": True} if parked else {}),
         }
     )
 
@@ -59,9 +60,13 @@ def first_json(session_id: SessionId, prompt: str) -> bytes:
     return dump({"v": VERSION, "session_id": session_id, "prompt": prompt})
 
 
-def host_json(wait_seconds: float) -> bytes:
-    """Return what the host tells every agent of its group."""
-    return dump({"v": VERSION, "wait_seconds": wait_seconds})
+def host_json(
+    wait_seconds: float, *, park_after_seconds: float | None = None, ask_with: str | None = None
+) -> bytes:
+    """Return what the host tells every agent of its group; what does not apply is left out."""
+    optional = {"park_after_seconds": park_after_seconds, "ask_with": ask_with}
+    told = {name: value for name, value in optional.items() if value is not None}
+    return dump({"v": VERSION, "wait_seconds": wait_seconds, **told})
 
 
 def claim_json(claim: str, at: datetime) -> bytes:

@@ -148,11 +148,20 @@ class WithdrawRequest(_Incoming):
     request_id: Id
 
 
-Request = AskRequest | CancelRequest | WithdrawRequest
+class ParkRequest(_Incoming):
+    """`ask_user:park`: the agent puts the call off and ends, to make it again when resumed."""
+
+    v: Literal[1]
+    type: Literal["ask_user:park"]
+    request_id: Id
+
+
+Request = AskRequest | CancelRequest | WithdrawRequest | ParkRequest
 _REQUESTS: dict[str, type[Request]] = {
     "ask_user:ask": AskRequest,
     "ask_user:cancel": CancelRequest,
     "ask_user:withdraw": WithdrawRequest,
+    "ask_user:park": ParkRequest,
 }
 
 
@@ -161,6 +170,7 @@ class SessionWord(StrEnum):
 
     STARTED = "started"
     WAITING = "waiting"
+    PARKED = "parked"
     FINISHED = "finished"
     FAILED = "failed"
 

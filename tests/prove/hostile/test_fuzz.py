@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
 
-from agent_runner.agent_tools import _arguments, _jsonrpc
-from agent_runner.asking import RequestId, _wire, is_request_id
+from agent_runner.agent_tools import _jsonrpc
+from agent_runner.asking import RequestId, _wire, arguments, is_request_id
 from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
@@ -99,12 +99,12 @@ def read_arguments(data: bytes) -> None:
     else:
         assert message is None or message.method is not None
     value = _value(data)
-    for parse in (_arguments.parse_ask, _arguments.parse_check, _arguments.parse_request_id):
+    for parse in (arguments.parse_ask, arguments.parse_check, arguments.parse_request_id):
         try:
             parsed: Any = parse(value)
         except BadArguments:
             continue
-        if parse is _arguments.parse_ask:
+        if parse is arguments.parse_ask:
             sent = _wire.encode_request(parsed[0], session_id="", lease="")
             wire.read_request(wire.read_envelope(sent, "x"))
         else:

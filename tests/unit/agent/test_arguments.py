@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_runner.agent_tools._arguments import parse_ask, parse_check, parse_request_id
 from agent_runner.asking import Option, Question, Urgency
+from agent_runner.asking.arguments import parse_ask, parse_check, parse_request_id
 from agent_runner.errors import BadArguments
 
 QUESTION = {"question": "Which?", "options": [{"label": "a", "description": "d"}, "b"]}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_runner.agent_tools._text import (
+from agent_runner.asking import Answer, Outcome, RequestId, Result
+from agent_runner.asking.text import (
     describe,
     describe_asked,
     describe_late,
@@ -10,7 +11,6 @@ from agent_runner.agent_tools._text import (
     is_error,
     waiting_message,
 )
-from agent_runner.asking import Answer, Outcome, RequestId, Result
 
 Q1 = RequestId("q1")
 

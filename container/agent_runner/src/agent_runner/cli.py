@@ -81,6 +81,7 @@ def _job(
     server = _server(env, parser)
     # Each core says it to the server in its own way; a program may hand on all that it inherits.
     env.pop("PYNCHY_MAX_WAIT", None)
+    env.pop("PYNCHY_RESUMED", None)
     job = Job(
         agent=agent,
         core=cores.load(agent),

@@ -17,7 +17,10 @@ _MAX_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Initial:
-    """The content of `input/<id>/initial.json`."""
+    """The content of `input/<id>/initial.json`.
+
+    `parked`: the program has put the call off that asked, and can still make it.
+    """
 
     request_id: RequestId
     prompt: str
@@ -27,6 +30,7 @@ class Initial:
     outcome: Outcome = Outcome.ANSWERED
     answered_by: str | None = None
     answered_at: str | None = None
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ def _initial(path: Path, fields: dict[str, object]) -> Initial:
         outcome=_wire.decode_outcome(fields.get("outcome", Outcome.ANSWERED)),
         answered_by=_wire.optional_text(fields, "answered_by"),
         answered_at=_wire.optional_text(fields, "answered_at"),
+        parked=fields.get("parked") is True,
     )
 
 

@@ -6,6 +6,7 @@ that ends without that has failed, whatever its exit code says.
 """
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ from agent_runner.program import Line, Program
 from agent_runner.telling import Event, Teller
 
 _MAX_LOG_CHARACTERS = 10_000
+_HOOK_MARGIN_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ class Job:
     server: base.Server
     book: SessionBook
     extra: tuple[str, ...] = ()
+    hook: base.Hook | None = None
+    goes_on: bool = False
+
+    @property
+    def parked_on(self) -> str:
+        """The question that the session was parked on and is resumed for, if so."""
+        if isinstance(self.initial, Initial) and self.initial.parked:
+            return self.initial.request_id
+        return ""
 
     def start(self, environ: Mapping[str, str]) -> Start:
         """Return what the core is asked to start."""
@@ -52,6 +63,8 @@ class Job:
             server=self.server,
             environ=environ,
             extra=self.extra,
+            hook=self.hook,
+            goes_on=self.goes_on,
         )
 
 
@@ -60,33 +73,77 @@ def run(job: Job, environ: Mapping[str, str]) -> Exit:
     mailbox = Mailbox.open(job.ipc_dir)
     teller = Teller(mailbox, session_id=job.session_id, agent=job.agent)
     with kept_alive(mailbox.tasks, job.session_id, say) as lease:
-        lookout = Lookout(mailbox.tasks, job.session_id, lease)
-        job = replace(job, server=job.server.with_env(PYNCHY_CALLED=str(lookout.called)))
-        run = _Run(job, teller, lookout)
-        try:
-            end, detail = run.to_its_end(job.core.command(job.start(environ)), environ)
-        except Exception as exc:
-            run.tell(Event.FAILED, str(exc))
-            raise
-        run.tell(Event.FINISHED if end is Exit.FINISHED else Event.FAILED, detail)
+        job = replace(job, hook=_hook(mailbox, lease))
+        for way in [_going_on(job), job] if job.parked_on else [job]:
+            run = _Run(way, teller, Lookout(mailbox.tasks, job.session_id, lease))
+            end = run.from_start_to_end(environ)
+            if not run.needs_prompt:
+                break
         return end
+
+
+def _going_on(job: Job) -> Job:
+    """Return the job for a program that makes the call which it has put off: no prompt."""
+    granted = {"PYNCHY_RESUMED": job.parked_on}
+    hook = job.hook and replace(job.hook, env={**job.hook.env, **granted})
+    return replace(job, server=job.server.with_env(**granted), hook=hook, goes_on=True)
+
+
+def _hook(mailbox: Mailbox, lease: str) -> base.Hook | None:
+    """Return what is called before a person is asked; None where the tool itself waits."""
+    park_after, tool = mailbox.park_after_seconds(), mailbox.asks_with()
+    if park_after is None and not tool:
+        return None
+    return base.Hook(
+        command=(sys.executable, "-P", "-m", "agent_runner.hooks.claude"),
+        tool=tool or base.ASK_TOOL,
+        limit_seconds=mailbox.wait_seconds() + (park_after or 0.0) + _HOOK_MARGIN_SECONDS,
+        env={"PYNCHY_LEASE": lease},
+    )
 
 
 class _Run:
     """One process of the program and what is known of it."""
 
     def __init__(self, job: Job, teller: Teller, lookout: Lookout) -> None:
-        self._job = job
+        called = str(lookout.called)
+        self._job = replace(job, server=job.server.with_env(PYNCHY_CALLED=called))
         self._teller = teller
         self._lookout = lookout
         self._taken_in = False
         self._receipt_lack = ""
         self._taking_in = threading.Lock()
         self._program_id = ""
+        self._parked = False
+        self._not_parked = False
+        self._is_stopped = False
         self._trouble: tuple[Exit, str] | None = None
         self._stop: Callable[[], None] = lambda: None
 
-    def to_its_end(self, command: Command, environ: Mapping[str, str]) -> tuple[Exit, str]:
+    @property
+    def needs_prompt(self) -> bool:
+        """Whether the program was to go on where it was parked, and knew nothing of that."""
+        was_parked = self._job.goes_on and self._not_parked
+        return was_parked and not self._taken_in and not self._is_stopped
+
+    def from_start_to_end(self, environ: Mapping[str, str]) -> Exit:
+        """Run the program, and tell how it ended."""
+        try:
+            end, detail = self._to_its_end(
+                self._job.core.command(self._job.start(environ)), environ
+            )
+        except Exception as exc:
+            self.tell(Event.FAILED, str(exc))
+            raise
+        if self.needs_prompt:
+            say("the call that was put off is gone; going on with a prompt")
+        elif end is Exit.FINISHED:
+            self.tell(Event.PARKED if self._parked else Event.FINISHED, detail)
+        else:
+            self.tell(Event.FAILED, detail)
+        return end
+
+    def _to_its_end(self, command: Command, environ: Mapping[str, str]) -> tuple[Exit, str]:
         """Start it, feed it, read it; return how it ended and why."""
         # Before there is a program: a signal in between must not leave it behind.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,8 +154,10 @@ class _Run:
             if self._trouble is not None:
                 self._stop()
             self.tell(Event.STARTED)
-            with self._lookout.looking(self._take_in):
-                for line in program.lines(self._job.initial.prompt):
+            goes_on = self._job.goes_on
+            # The call that was put off is made again before the model has read anything.
+            with self._lookout.looking(_pass if goes_on else self._take_in):
+                for line in program.lines("" if goes_on else self._job.initial.prompt):
                     self._read(line)
         finally:
             program.end()
@@ -139,6 +198,10 @@ class _Run:
                 say(text)
             case base.Asking():
                 self.tell(Event.WAITING)
+            case base.Parked():
+                self._parked = True
+            case base.NotParked():
+                self._not_parked = True
             case base.NoServer(detail):
                 self._lack(Exit.NO_SERVER, detail)
             case base.NoSession(detail):
@@ -190,7 +253,12 @@ class _Run:
         self._stop()
 
     def _stopped(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_stopped = True
         self._give_up(Exit.STOPPED, "stopped by a signal")
+
+
+def _pass() -> None:
+    """Heed no call."""
 
 
 def say(text: str) -> None:

@@ -17,6 +17,7 @@ class Event(StrEnum):
 
     STARTED = "started"
     WAITING = "waiting"
+    PARKED = "parked"
     FINISHED = "finished"
     FAILED = "failed"
 

@@ -55,6 +55,7 @@ def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") ->
         task=environ.get("PYNCHY_TASK") or (_clients.workplace() if client else ""),
         max_wait=max_wait,
         called=Path(called) if called else None,
+        granted=environ.get("PYNCHY_RESUMED", ""),
     )
     return main(ipc_dir, identity, _state_dir(environ))
 
@@ -102,6 +103,7 @@ async def serve(  # noqa: PLR0913 - all that one client needs
         session_id=identity.session_id,
         max_wait=identity.max_wait,
         is_heard=partial(is_read, stdout),
+        granted=identity.granted,
     )
     writer = Writer(stdout, on_broken=stop.set)
     async with asker, asyncio.TaskGroup() as tasks:

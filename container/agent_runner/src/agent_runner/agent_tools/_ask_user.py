@@ -5,16 +5,22 @@ for earlier questions is appended to whatever result goes out next, receipt firs
 """
 
 import asyncio
-import hashlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_runner.agent_tools import _arguments, _text
 from agent_runner.agent_tools._tasks import Task, Tasks
-from agent_runner.asking import Asker, Outcome, RequestId, Result, fresh_request_id
+from agent_runner.asking import (
+    Asker,
+    Outcome,
+    RequestId,
+    Result,
+    arguments,
+    fresh_request_id,
+    request_id_of,
+    text,
+)
 from agent_runner.errors import BadArguments
 
 PROGRESS_SECONDS = 10.0
@@ -56,7 +62,8 @@ class Identity:
     """Who asks; `max_wait` is how many seconds its client lets a call block.
 
     `called` is the file by which whoever started the client learns of the first call.
-    `session_key` is where a call's `_meta` names its session, where only calls do.
+    `session_key` is where a call's `_meta` names its session, where only calls do. `granted` is the
+    question whose answer the session was resumed for, while its call is still open.
     """
 
     session_id: str = ""
@@ -65,6 +72,7 @@ class Identity:
     task: str = ""
     max_wait: float | None = None
     called: Path | None = None
+    granted: str = ""
 
 
 class Tools:
@@ -108,17 +116,14 @@ class Tools:
             result = ToolResult(message, is_error=True)
         if isinstance(result, Task):
             return result
-        late = _text.describe_late(self._asker.collect())
+        late = text.describe_late(self._asker.collect())
         return ToolResult(result.text + late, is_error=result.is_error)
 
     async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
-        request, wait = _arguments.parse_ask(call.arguments)
-        request = replace(
-            request,
-            # Whole prompts end up in these variables; a card shows one line.
-            agent=self._identity.agent[: _arguments.MAX_LINE_CHARACTERS],
-            task=request.task or self._identity.task[: _arguments.MAX_LINE_CHARACTERS],
-            request_id=self._request_id(call) or request.request_id,
+        request, wait = arguments.parse_ask(call.arguments)
+        request_id = self._request_id(call) or request.request_id
+        request = arguments.asked_by(
+            replace(request, request_id=request_id), self._identity.agent, self._identity.task
         )
         if call.may_be_task and wait and self.waiting is not None:
             task = await self.waiting.create(request)
@@ -127,27 +132,26 @@ class Tools:
         async with self._reporting(call, request.request_id):
             result = await self._asker.ask(request, wait=wait)
         if result.outcome is Outcome.PENDING and not wait:
-            return ToolResult(_text.describe_asked(result))
+            return ToolResult(text.describe_asked(result))
         return tool_result(result)
 
     async def _check_answer(self, call: ToolCall) -> ToolResult:
-        request_id, seconds = _arguments.parse_check(call.arguments)
+        request_id, seconds = arguments.parse_check(call.arguments)
         async with self._reporting(call, request_id):
             result = await self._asker.check(request_id, seconds=seconds)
         return tool_result(result)
 
     async def _withdraw_question(self, call: ToolCall) -> ToolResult:
-        request_id = _arguments.parse_request_id(call.arguments)
+        request_id = arguments.parse_request_id(call.arguments)
         result = await self._asker.withdraw(request_id)
         is_error = result.outcome is Outcome.ERROR
-        return ToolResult(_text.describe_withdrawal(result), is_error=is_error)
+        return ToolResult(text.describe_withdrawal(result), is_error=is_error)
 
     def _request_id(self, call: ToolCall) -> RequestId | None:
         """Return the same id for the same call: a client that sends it twice asks once."""
         if not call.key:
             return None
-        text = json.dumps([self._session, call.key, call.arguments], sort_keys=True)
-        return RequestId(hashlib.sha256(text.encode()).hexdigest()[:32])
+        return request_id_of(self._session, call.key, call.arguments)
 
     @asynccontextmanager
     async def _reporting(self, call: ToolCall, request_id: RequestId) -> AsyncIterator[None]:
@@ -166,9 +170,9 @@ class Tools:
             await asyncio.sleep(self._progress_seconds)
             picked_up = self._asker.is_picked_up(request_id)
             waited = clock() - started
-            call.progress(waited, _text.waiting_message(waited, picked_up=picked_up))
+            call.progress(waited, text.waiting_message(waited, picked_up=picked_up))
 
 
 def tool_result(result: Result) -> ToolResult:
     """Return what the model reads of a result."""
-    return ToolResult(_text.describe(result), is_error=_text.is_error(result))
+    return ToolResult(text.describe(result), is_error=text.is_error(result))

@@ -21,6 +21,7 @@ from agent_runner.asking._model import (
     Urgency,
     fresh_request_id,
     is_request_id,
+    request_id_of,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "ask",
     "fresh_request_id",
     "is_request_id",
+    "request_id_of",
 ]
 
 

@@ -47,11 +47,12 @@ class Asker:
     """Asks on behalf of one process, as an async context manager.
 
     `max_wait` is the limit of whoever calls: each wait ends before it. `is_heard` says whether
-    whoever calls is still there: an answer is not taken for somebody who is gone.
+    whoever calls is still there: an answer is not taken for somebody who is gone. The answer to
+    `granted` is ours without a receipt: the host took that before it resumed our session for it.
     Raise MailboxMissing if there is no mailbox at `ipc_dir`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that one asker needs
         self,
         ipc_dir: Path,
         *,
@@ -59,10 +60,12 @@ class Asker:
         max_wait: float | None = None,
         waiter: Waiter | None = None,
         is_heard: Callable[[], bool] = lambda: True,
+        granted: str = "",
     ) -> None:
         self._mailbox = Mailbox.open(ipc_dir)
         self._session_id = session_id
         self._is_heard = is_heard
+        self._granted = granted
         self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
         self._waiter = waiter or Waiter(self._mailbox.responses)
         self._lease = Lease(self._mailbox.tasks, session_id=session_id)
@@ -109,6 +112,9 @@ class Asker:
         Raise BadArguments if the questions are too long for the mailbox.
         """
         request_id = request.request_id
+        if request_id == self._granted and (granted := self._look(request_id)) is not None:
+            self._taken.add(request_id)
+            return granted
         seconds = request.wait_seconds or self._mailbox.wait_seconds()
         request = replace(request, wait_seconds=seconds)
         if request.has_all_defaults:
@@ -196,8 +202,7 @@ class Asker:
         self._unsent.discard(request.request_id)
 
     async def _send_about(self, type_: str, request_id: RequestId) -> None:
-        name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
-        await _write(partial(self._mailbox.send, name, _wire.encode_about(type_, request_id)))
+        await _write(partial(self._mailbox.send_about, type_, request_id))
 
     async def _wait(self, request_id: RequestId, seconds: float) -> Result | None:
         if seconds > 0:

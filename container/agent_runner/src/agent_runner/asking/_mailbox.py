@@ -44,6 +44,11 @@ class Mailbox:
         """Put a request under its name, whole and on disk. Raise OSError if that fails."""
         write_whole(self.tasks / name, data)
 
+    def send_about(self, type_: str, request_id: RequestId) -> None:
+        """Say something of a question that was asked. Raise OSError if that fails."""
+        name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
+        self.send(name, _wire.encode_about(type_, request_id))
+
     def is_unread(self, request_id: RequestId) -> bool:
         """Say whether the question still lies where we put it: no host has taken it."""
         return (self.tasks / f"{request_id}.json").exists()
@@ -65,14 +70,28 @@ class Mailbox:
 
     def wait_seconds(self) -> float:
         """Return how long a call blocks when it does not say."""
-        try:
-            fields = _wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
-        except (OSError, BadFile):
-            return DEFAULT_WAIT_SECONDS
-        seconds = fields.get("wait_seconds")
+        return self._told_seconds("wait_seconds") or DEFAULT_WAIT_SECONDS
+
+    def park_after_seconds(self) -> float | None:
+        """Return how long a call waits until its agent is parked; None where none is parked."""
+        return self._told_seconds("park_after_seconds")
+
+    def asks_with(self) -> str:
+        """Return the tool of the agent program's own that is to ask people; empty for ours."""
+        return str(self._told().get("ask_with") or "")
+
+    def _told_seconds(self, name: str) -> float | None:
+        seconds = self._told().get(name)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
-            return DEFAULT_WAIT_SECONDS
+            return None
         return float(seconds)
+
+    def _told(self) -> dict[str, object]:
+        """Return what the host tells every agent of the group."""
+        try:
+            return _wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
+        except (OSError, BadFile):
+            return {}
 
 
 def write_whole(path: Path, data: bytes) -> None:

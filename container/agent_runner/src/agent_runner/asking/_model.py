@@ -4,8 +4,11 @@ A Result is a value: whoever holds one with `outcome` ANSWERED and not `repeated
 live copy of that answer, because the receipt was created before the Result was made.
 """
 
+import hashlib
+import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
@@ -60,6 +63,12 @@ class Question:
 def fresh_request_id() -> RequestId:
     """Return an id that nobody has used."""
     return RequestId(os.urandom(16).hex())
+
+
+def request_id_of(session: str, key: str, arguments: Mapping[str, object]) -> RequestId:
+    """Return the same id for the same call of a session: whoever asks it again asks once."""
+    text = json.dumps([session, key, arguments], sort_keys=True)
+    return RequestId(hashlib.sha256(text.encode()).hexdigest()[:32])
 
 
 def is_request_id(text: str) -> bool:

@@ -16,6 +16,7 @@ VERSION = 1
 TYPE_ASK = "ask_user:ask"
 TYPE_CANCEL = "ask_user:cancel"
 TYPE_WITHDRAW = "ask_user:withdraw"
+TYPE_PARK = "ask_user:park"
 
 # The others say how a call ended, and are never written by a host.
 _ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERROR})
@@ -66,7 +67,7 @@ def encode_request(request: Request, *, session_id: str, lease: str) -> bytes:
 
 
 def encode_about(type_: str, request_id: RequestId) -> bytes:
-    """Return a cancel or withdraw request."""
+    """Return a cancel, withdraw or park request."""
     return encode({"type": type_, "request_id": request_id})
 
 

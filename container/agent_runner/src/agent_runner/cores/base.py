@@ -41,12 +41,27 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
+class Hook:
+    """What the program is to call before the tool by which it asks a person runs.
+
+    `tool` is that tool: ours, or one of the program's own. The hook may take `limit_seconds`.
+    """
+
+    command: tuple[str, ...]
+    tool: str
+    limit_seconds: float
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """One run. `program_id` is the program's own name for the session, None if not known.
 
     `mailbox` is the group's: another group's session of the same id is another session.
     `resumes`: the session has been at work before, so it must not be begun anew. `environ` is
     what the program inherits, `extra` what whoever set this up wants on its command line.
+    `hook` is None where our tool alone waits. `goes_on`: the program was parked, and is to make the
+    call that it put off, without a prompt.
     """
 
     session_id: str
@@ -56,6 +71,8 @@ class Start:
     server: Server
     environ: Mapping[str, str]
     extra: tuple[str, ...] = ()
+    hook: Hook | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +112,16 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """The program has put the call of `ask_user` off, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotParked:
+    """The program knows of no call that it has put off: it needs a prompt to go on."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoServer:
     """The program goes on without our MCP server: the model cannot ask."""
 
@@ -115,7 +142,7 @@ class Failed:
     detail: str
 
 
-Sign = Named | TookIn | Said | Asking | NoServer | NoSession | Failed
+Sign = Named | TookIn | Said | Asking | Parked | NotParked | NoServer | NoSession | Failed
 
 
 class Core(Protocol):

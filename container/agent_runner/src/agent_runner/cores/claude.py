@@ -6,6 +6,7 @@ working folder, which therefore have to stay the same.
 """
 
 import json
+import shlex
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,9 +18,12 @@ from agent_runner.cores.base import (
     Command,
     Failed,
     Fields,
+    Hook,
     Named,
     NoServer,
     NoSession,
+    NotParked,
+    Parked,
     Said,
     Server,
     Sign,
@@ -38,6 +42,13 @@ _SESSIONS = uuid.UUID("6c0f1f0e-4ad5-5d0c-9a3b-3f2f6c1f9a55")
 _TOOLS = f"mcp__{SERVER_NAME}"
 _SYNTHETIC = "<synthetic>"
 _UNKNOWN = "No conversation found"
+_BUILT_IN = "AskUserQuestion"
+_NO_PROMPTS = f"{_TOOLS}__permissions"
+_ASK = f"{_TOOLS}__{ASK_TOOL}"
+_DEFERRED = "tool_deferred"
+# When the call was made after all, or was never put off; and when its tool is not there now.
+_NOT_DEFERRED = "No deferred tool marker found"
+_UNAVAILABLE = "tool_deferred_unavailable"
 
 
 class Claude:
@@ -56,11 +67,11 @@ class Claude:
             *("--resume" if known else "--session-id", session_id),
             *("--mcp-config", json.dumps(_mcp_config(start.server)), "--strict-mcp-config"),
             *("--allowedTools", _TOOLS),
-            # It would wait for a terminal that is not there; ask_user reaches people.
-            *("--disallowedTools", "AskUserQuestion"),
+            *_asking_with(start.hook),
             *start.extra,
         )
         env = {
+            **(start.hook.env if start.hook else {}),
             "MCP_CONNECT_TIMEOUT_MS": str(CONNECT_MILLISECONDS),
             "MCP_TIMEOUT": str(CONNECT_MILLISECONDS),
             # A call in the background loses its answer.
@@ -84,6 +95,8 @@ class Claude:
 
     def read_error(self, line: str) -> Iterable[Sign]:
         """See Core."""
+        if _NOT_DEFERRED in line:
+            return [NotParked()]
         return [NoSession(line)] if _UNKNOWN in line else [Said(line)]
 
 
@@ -96,6 +109,24 @@ def claude_id(session_id: str, mailbox: Path) -> str:
         return str(uuid.UUID(session_id))
     except ValueError:
         return str(uuid.uuid5(_SESSIONS, whole(f"{mailbox}\0{session_id}")))
+
+
+def _asking_with(hook: Hook | None) -> Iterator[str]:
+    """Yield what leaves the model one tool to ask with, and has the hook called before it."""
+    built_in = hook is not None and hook.tool == _BUILT_IN
+    # Without a hook the built-in one would wait for a terminal that is not there.
+    yield from ("--disallowedTools", _ASK if built_in else _BUILT_IN)
+    if built_in:
+        # Offered only where somebody could be asked for permissions; nobody can, so all are denied.
+        yield from ("--permission-prompt-tool", _NO_PROMPTS)
+    if hook is not None:
+        called = {
+            "type": "command",
+            "command": shlex.join(hook.command),
+            "timeout": round(hook.limit_seconds),
+        }
+        matcher = {"matcher": _BUILT_IN if built_in else _ASK, "hooks": [called]}
+        yield from ("--settings", json.dumps({"hooks": {"PreToolUse": [matcher]}}))
 
 
 def _mcp_config(server: Server) -> Fields:
@@ -133,13 +164,17 @@ def _spoken(message: Fields) -> Iterator[Sign]:
             case "tool_use":
                 name = text_of(block, "name")
                 yield Said(f"calls {name}")
-                if name == f"{_TOOLS}__{ASK_TOOL}":
+                if name in {_ASK, _BUILT_IN}:
                     yield Asking()
 
 
 def _ended(event: Fields) -> Iterator[Sign]:
+    if event.get("stop_reason") == _DEFERRED:
+        yield Parked()
     if not event.get("is_error") and event.get("subtype") == "success":
         return
+    if event.get("stop_reason") == _UNAVAILABLE:
+        yield NotParked()
     errors = event.get("errors")
     detail = text_of(event, "result") or f"{event.get('subtype')} {errors or ''}".strip()
     if _UNKNOWN in detail:

@@ -6,7 +6,7 @@ to do next.
 
 from typing import assert_never
 
-from agent_runner.asking import Answer, Outcome, Result
+from agent_runner.asking._model import Answer, Outcome, Result
 
 _SILENCE = "Silence is not consent: do not act as if the answer were yes."
 _SECONDS_PER_MINUTE = 60

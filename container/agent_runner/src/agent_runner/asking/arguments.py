@@ -6,8 +6,9 @@ single question at the top level. Everything else raises BadArguments with the f
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
-from agent_runner.asking import (
+from agent_runner.asking._model import (
     Option,
     Question,
     Request,
@@ -39,6 +40,13 @@ def parse_ask(arguments: Fields) -> tuple[Request, bool]:
         wait_seconds=_seconds(arguments, "timeout"),
     )
     return request, _flag(arguments, "wait_for_response", default=True)
+
+
+def asked_by(request: Request, agent: str, task: str) -> Request:
+    """Return the request with who asks it."""
+    # Whole prompts end up in these variables; a card shows one line.
+    agent, task = agent[:MAX_LINE_CHARACTERS], task[:MAX_LINE_CHARACTERS]
+    return replace(request, agent=agent, task=request.task or task)
 
 
 def parse_check(arguments: Fields) -> tuple[RequestId, float]:

@@ -1,0 +1,200 @@
+"""Claude Code's PreToolUse hook: ask before the tool is called, wait a little, then park.
+
+    fired ─► ask ─► wait ─┬─ answered ──────────────► allow: the tool returns the answer at once
+                          ├─ not alone in its turn ─► allow: the tool waits
+                          └─ too long ─► park ──────► defer: Claude Code ends, and is resumed later
+
+Parking is a saving and nothing else: whatever goes wrong, `ask_user` is allowed and waits itself.
+The built-in AskUserQuestion cannot wait: for that one the hook does, and hands the answer over.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent_runner.asking import Mailbox, Outcome, Request, Result, _wire, arguments, request_id_of
+from agent_runner.asking.text import describe
+from agent_runner.errors import AgentRunnerError, BadArguments, BadFile
+from agent_runner.hooks.transcript import Turn, look
+
+BUILT_IN = "AskUserQuestion"
+# Longer than a turn takes to be written down once its last call has begun.
+UNSURE_SECONDS = 60.0
+
+_TOOL_END = "__ask_user"
+# An inotify watch would take longer to set up than most answers that come this soon.
+_LOOK_SECONDS = 0.02
+_TURN_LOOK_SECONDS = 0.25
+
+Decision = Mapping[str, Any]
+ALLOW: Decision = {"permissionDecision": "allow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A call that Claude Code is about to make. `may_be_parked`: not that of a subagent."""
+
+    tool: str
+    call_id: str
+    input: Mapping[str, object]
+    session_id: str
+    transcript: Path
+    may_be_parked: bool
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is Claude Code's own tool, which cannot reach anybody by itself."""
+        return self.tool == BUILT_IN
+
+
+def main(ipc_dir: Path, environ: Mapping[str, str]) -> int:
+    """Decide on the call that stdin tells of, and print that. Return the exit code."""
+    decision: Decision | None = None
+    try:
+        fired = _read(sys.stdin.buffer.read())
+        if fired is not None:
+            decision = Hook(Mailbox.open(ipc_dir), environ).decide(fired)
+    except (AgentRunnerError, OSError) as exc:
+        print(f"pynchy: {exc}", file=sys.stderr)  # noqa: T201 - Claude Code keeps it in its log
+    if decision is not None:
+        print(json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}))  # noqa: T201 - the protocol
+    return 0
+
+
+class Hook:
+    """Decides on calls of one group's agent."""
+
+    def __init__(self, mailbox: Mailbox, environ: Mapping[str, str]) -> None:
+        self._mailbox = mailbox
+        self._session_id = environ.get("PYNCHY_SESSION_ID", "")
+        self._agent = environ.get("PYNCHY_AGENT", "")
+        self._task = environ.get("PYNCHY_TASK", "")
+        self._lease = environ.get("PYNCHY_LEASE", "")
+        self._granted = environ.get("PYNCHY_RESUMED", "")
+        self._park_after = mailbox.park_after_seconds()
+
+    def decide(self, fired: Fired) -> Decision | None:
+        """Return what Claude Code is to do; None if that is no matter of ours."""
+        try:
+            request = self._request(fired)
+        except BadArguments as exc:
+            return _deny(f"Correct this and call again: {exc}") if fired.is_built_in else ALLOW
+        if request is None:
+            return None
+        if request.request_id != self._granted:
+            self._ask(request, self._session(fired))
+        found = self._wait(fired, request)
+        if isinstance(found, Result):
+            return self._hand_over(fired, found) if fired.is_built_in else ALLOW
+        return found
+
+    def _request(self, fired: Fired) -> Request | None:
+        """Return what to ask; None if this call is not to be put off."""
+        request, wait = arguments.parse_ask(fired.input)
+        # Without a session our server cannot tell that its call is this one.
+        is_ours = self._park_after and wait and request.wait_seconds is None and self._session_id
+        if not is_ours and not fired.is_built_in:
+            return None
+        # The tool's own call has the same id: of the two only one asks.
+        session = self._session(fired)
+        request_id = request_id_of(session, f"/{fired.call_id}", fired.input)
+        seconds = self._mailbox.wait_seconds()
+        request = replace(request, request_id=request_id, wait_seconds=seconds)
+        return arguments.asked_by(request, self._agent, self._task)
+
+    def _session(self, fired: Fired) -> str:
+        return self._session_id or fired.session_id
+
+    def _ask(self, request: Request, session_id: str) -> None:
+        data = _wire.encode_request(request, session_id=session_id, lease=self._lease)
+        self._mailbox.send(f"{request.request_id}.json", data)
+
+    def _wait(self, fired: Fired, request: Request) -> Result | Decision:
+        """Return the answer, or what is to be done without one."""
+        started = time.monotonic()
+        turn, looked = Turn.UNSEEN, started
+        while True:
+            if (found := self._look(request)) is not None:
+                return found
+            waited = time.monotonic() - started
+            if time.monotonic() - looked >= _TURN_LOOK_SECONDS:
+                turn, looked = self._turn(fired), time.monotonic()
+            if decision := self._without_answer(fired, request, turn, waited):
+                return decision
+            time.sleep(_LOOK_SECONDS)
+
+    def _without_answer(
+        self, fired: Fired, request: Request, turn: Turn, waited: float
+    ) -> Decision | None:
+        """Return what is to be done if nobody has answered by now; None to wait on."""
+        park_after = self._park_after or float("inf")
+        if turn is Turn.ALONE and waited >= park_after:
+            self._mailbox.send_about(_wire.TYPE_PARK, request.request_id)
+            return {"permissionDecision": "defer"}
+        if fired.is_built_in:
+            is_over = waited >= (request.wait_seconds or 0.0)
+            pending = Result(request.request_id, Outcome.PENDING)
+            return _deny(describe(pending)) if is_over else None
+        is_unsure = waited >= park_after + UNSURE_SECONDS
+        return ALLOW if turn is Turn.TOGETHER or is_unsure or not fired.may_be_parked else None
+
+    def _turn(self, fired: Fired) -> Turn:
+        if not fired.may_be_parked:
+            return Turn.UNSEEN
+        return look(fired.transcript, fired.call_id)
+
+    def _look(self, request: Request) -> Result | None:
+        try:
+            return self._mailbox.read_response(request.request_id)
+        except BadFile:
+            return None  # looked at again, as long as the call waits
+
+    def _hand_over(self, fired: Fired, found: Result) -> Decision:
+        """Give the built-in tool its answer, receipt first."""
+        if found.request_id != self._granted and not self._mailbox.claim(found.request_id):
+            found = Result(found.request_id, Outcome.ELSEWHERE)
+        if found.outcome is not Outcome.ANSWERED:
+            return _deny(describe(found))
+        answers = {
+            answer.question: _in_words(answer.selected, answer.text) for answer in found.answers
+        }
+        return {**ALLOW, "updatedInput": {**fired.input, "answers": answers}}
+
+
+def _in_words(selected: tuple[str, ...], text: str | None) -> str:
+    return ", ".join([*selected, *([text] if text else [])])
+
+
+def _deny(words: str) -> Decision:
+    return {"permissionDecision": "deny", "permissionDecisionReason": words}
+
+
+def _read(data: bytes) -> Fired | None:
+    """Return the call that Claude Code tells of; None if it is none of those that ask a person."""
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise BadFile(f"stdin has no hook event of Claude Code: {exc}") from exc
+    if not isinstance(event, dict):
+        raise BadFile("stdin has no hook event of Claude Code")
+    tool, given = str(event.get("tool_name", "")), event.get("tool_input")
+    is_asking = tool == BUILT_IN or (tool.startswith("mcp__") and tool.endswith(_TOOL_END))
+    if not is_asking or not isinstance(given, dict) or not event.get("tool_use_id"):
+        return None
+    return Fired(
+        tool=tool,
+        call_id=str(event["tool_use_id"]),
+        input=given,
+        session_id=str(event.get("session_id", "")),
+        transcript=Path(str(event.get("transcript_path", os.devnull))),
+        may_be_parked=not event.get("agent_id"),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(os.environ.get("PYNCHY_IPC_DIR", "")), os.environ))
