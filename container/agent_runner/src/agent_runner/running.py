@@ -116,15 +116,15 @@ class _Run:
         self._program_id = ""
         self._parked = False
         self._not_parked = False
-        self._is_stopped = False
         self._trouble: tuple[Exit, str] | None = None
         self._stop: Callable[[], None] = lambda: None
 
     @property
     def needs_prompt(self) -> bool:
-        """Whether the program was to go on where it was parked, and knew nothing of that."""
-        was_parked = self._job.goes_on and self._not_parked
-        return was_parked and not self._taken_in and not self._is_stopped
+        """Whether the program was to go on where it was parked, and did not."""
+        # Some versions say that nothing was put off, and some end in order without a word.
+        knew_nothing = self._not_parked or self._trouble is None
+        return self._job.goes_on and knew_nothing and not self._taken_in
 
     def from_start_to_end(self, environ: Mapping[str, str]) -> Exit:
         """Run the program, and tell how it ended."""
@@ -253,7 +253,6 @@ class _Run:
         self._stop()
 
     def _stopped(self, _number: int, _frame: FrameType | None) -> None:
-        self._is_stopped = True
         self._give_up(Exit.STOPPED, "stopped by a signal")
 
 
