@@ -50,6 +50,8 @@ PROGRAMS = (
     Program("codex", "@openai/codex", "0.166.0"),
     Program("opencode", "opencode-ai", "1.18.33"),
 )
+# It does not know how to put off a call, and takes part in the test of that alone.
+OLD_CLAUDE = Program("claude", "@anthropic-ai/claude-code", "2.1.80")
 
 
 def install(program: Program, say: Callable[[str], object] = print) -> None:
@@ -78,7 +80,7 @@ def main() -> int:
     if shutil.which("npm") is None:
         print("make test-agents needs Node.js with npm", file=sys.stderr)  # noqa: T201 - a script
         return 1
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, OLD_CLAUDE):
         install(program)
     return 0
 

@@ -1,16 +1,18 @@
-"""Claude Code parks: its process is gone while a person thinks, and the model gets the true call."""
+"""Claude Code parks: nothing of it runs while a person thinks, and the model gets the true call."""
 
 import json
 
 import pytest
 from tests.acceptance.support import Json
-from tests.agents.programs import PROGRAMS
+from tests.agents.programs import OLD_CLAUDE, PROGRAMS
 from tests.agents.support import GROUP, Stage, marked
+from tests.waiting import until
 
 from pynchy.testing_models import AskUser, CallTool, Exchange, Refuse, Say
 
 CLAUDES = [program for program in PROGRAMS if program.agent == "claude"]
-pytestmark = pytest.mark.parametrize("program", CLAUDES, ids=lambda p: p.id, indirect=True)
+every_claude = pytest.mark.parametrize("program", CLAUDES, ids=lambda p: p.id, indirect=True)
+old_claude = pytest.mark.parametrize("program", [OLD_CLAUDE], ids=[OLD_CLAUDE.id], indirect=True)
 
 QUESTION = "Release to everyone or to the staff first?"
 PROMPT = "Release the new version."
@@ -42,6 +44,15 @@ async def park(stage: Stage) -> tuple[str, Json]:
     return session_id, question
 
 
+async def put_off(stage: Stage, question: Json) -> None:
+    """Wait until the hook has said that the call is put off, whether or not the program does."""
+
+    def is_told() -> bool:
+        return "parked" in stage.host.kinds(question["request_id"])
+
+    await until(is_told, "the call to be put off")
+
+
 def results(request: Exchange) -> list[str]:
     """Return the results of tools that the model was sent, as text."""
     said = [m["content"] for m in request.body["messages"] if isinstance(m["content"], list)]
@@ -49,6 +60,7 @@ def results(request: Exchange) -> list[str]:
     return [json.dumps(b["content"]) for b in blocks if b.get("type") == "tool_result"]
 
 
+@every_claude
 async def test_nothing_of_a_parked_agent_is_left_and_the_model_gets_the_true_result(
     stage: Stage,
 ) -> None:
@@ -68,6 +80,7 @@ async def test_nothing_of_a_parked_agent_is_left_and_the_model_gets_the_true_res
     assert closed["delivered"] == "late"
 
 
+@every_claude
 async def test_an_answer_given_after_the_host_was_killed_and_restarted_resumes_a_parked_agent(
     stage: Stage,
 ) -> None:
@@ -85,6 +98,7 @@ async def test_an_answer_given_after_the_host_was_killed_and_restarted_resumes_a
     assert RESTATED not in second.text
 
 
+@every_claude
 async def test_several_agents_are_parked_at_once_and_each_gets_its_own_answer(
     stage: Stage,
 ) -> None:
@@ -102,6 +116,7 @@ async def test_several_agents_are_parked_at_once_and_each_gets_its_own_answer(
     assert f"Question: {QUESTION}\\nAnswer: Everyone" in said[0] + said[1]
 
 
+@every_claude
 async def test_an_answer_that_comes_before_the_park_is_delivered_live(stage: Stage) -> None:
     await stage.open([ASK], DONE, settings=parks("10m"))
     session_id = await run(stage)
@@ -117,6 +132,7 @@ async def test_an_answer_that_comes_before_the_park_is_delivered_live(stage: Sta
     assert "parked" not in stage.host.kinds(question["request_id"])
 
 
+@every_claude
 @pytest.mark.parametrize("beside", [OTHER, CallTool("Bash", {"command": "echo together"})])
 async def test_a_call_beside_others_waits_with_its_process_and_every_result_is_true(
     stage: Stage, beside: CallTool
@@ -141,6 +157,7 @@ async def test_a_call_beside_others_waits_with_its_process_and_every_result_is_t
         assert closed["delivered"] == "live"
 
 
+@every_claude
 async def test_a_parked_agent_can_park_again(stage: Stage) -> None:
     await stage.open([ASK], [OTHER], DONE, settings=parks())
     session_id, question = await park(stage)
@@ -157,6 +174,7 @@ async def test_a_parked_agent_can_park_again(stage: Stage) -> None:
     assert "Answer: Noon" in second
 
 
+@every_claude
 async def test_an_answer_whose_model_fails_is_told_again_by_a_prompt(stage: Stage) -> None:
     await stage.open([ASK], Refuse(500), DONE, settings=parks())
     _, question = await park(stage)
@@ -171,6 +189,7 @@ async def test_an_answer_whose_model_fails_is_told_again_by_a_prompt(stage: Stag
     assert "resume_failed" in stage.host.kinds(question["request_id"])
 
 
+@every_claude
 async def test_a_declined_question_resumes_a_parked_agent_that_is_told_so(stage: Stage) -> None:
     await stage.open([ASK], [Say("Then not.")], settings=parks())
     _, question = await park(stage)
@@ -183,6 +202,7 @@ async def test_a_declined_question_resumes_a_parked_agent_that_is_told_so(stage:
     assert "This is not consent" in result
 
 
+@every_claude
 async def test_an_expired_question_resumes_a_parked_agent_that_is_told_so(stage: Stage) -> None:
     clocks = 'wait_timeout = "12s"\nanswer_ttl = "12s"\n'
     await stage.open([ASK], [Say("Then not.")], settings=clocks + parks())
@@ -193,3 +213,99 @@ async def test_an_expired_question_resumes_a_parked_agent_that_is_told_so(stage:
 
     [result] = results(second)
     assert "Silence is not consent" in result
+
+
+def built_in(question: str, *options: str) -> CallTool:
+    """Return the call of Claude Code's own tool."""
+    choices = [{"label": label, "description": f"{label} it is"} for label in options]
+    asked = {"question": question, "header": "Release", "options": choices, "multiSelect": False}
+    return CallTool("AskUserQuestion", {"questions": [asked]})
+
+
+BUILT_IN = built_in(QUESTION, "Everyone", "Staff")
+WITH_BUILT_IN = 'ask_with = "AskUserQuestion"'
+
+
+@every_claude
+async def test_the_built_in_question_is_parked_and_answered_too(stage: Stage) -> None:
+    await stage.open([BUILT_IN], DONE, settings=parks(more=WITH_BUILT_IN))
+    _, question = await park(stage)
+
+    stage.host.answer(question["short_id"], "2")
+    _, second = await stage.requests(2)
+
+    [result] = results(second)
+    assert QUESTION in result
+    assert "Staff" in result
+    closed = await stage.host.closed(question["request_id"])
+    assert closed["delivered"] == "late"
+
+
+@every_claude
+async def test_built_in_questions_are_answered_while_the_agent_blocks(stage: Stage) -> None:
+    other = built_in("At what hour?", "Nine", "Noon")
+    settings = f"[groups.{GROUP}]\n{WITH_BUILT_IN}\n"
+    await stage.open([BUILT_IN, other], DONE, settings=settings)
+    await run(stage)
+    questions = {q["questions"][0]["question"]: q for q in await stage.asked(2)}
+
+    stage.host.answer(questions[QUESTION]["short_id"], "2")
+    code, _, err = await stage.host.cli("decline", questions["At what hour?"]["short_id"])
+    assert code == 0, err
+    _, second = await stage.requests(2)
+
+    first, declined = results(second)
+    assert "Staff" in first
+    assert "This is not consent" in declined
+    closed = await stage.host.closed(questions[QUESTION]["request_id"])
+    assert closed["delivered"] == "live"
+
+
+@every_claude
+async def test_where_the_built_in_tool_asks_permissions_are_still_denied(stage: Stage) -> None:
+    outside = CallTool("Bash", {"command": f"touch {stage.home}/outside"})
+    await stage.open([outside], DONE, settings=f"[groups.{GROUP}]\n{WITH_BUILT_IN}\n")
+    session_id = await run(stage)
+
+    first, second = await stage.requests(2)
+    ended = await stage.session(session_id, "ended")
+
+    assert not (stage.home / "outside").exists()
+    assert "Nobody can be asked for a permission here" in results(second)[0]
+    assert not ended["failed"], stage.logs()
+    offered = {tool["name"] for tool in first.body["tools"]}
+    assert "AskUserQuestion" in offered
+    assert offered.isdisjoint({"mcp__pynchy__ask_user", "mcp__pynchy__permissions"})
+
+
+@old_claude
+async def test_a_version_that_cannot_park_waits_with_its_process(stage: Stage) -> None:
+    await stage.open([ASK], DONE, settings=parks())
+    session_id = await run(stage)
+    [question] = await stage.asked()
+    await put_off(stage, question)
+
+    await stage.session(session_id, "waiting")
+    stage.host.answer(question["short_id"], "2")
+    _, second = await stage.requests(2)
+
+    assert "Answer: Staff" in results(second)[0]
+    closed = await stage.host.closed(question["request_id"])
+    assert closed["delivered"] == "live"
+
+
+@old_claude
+async def test_a_version_that_cannot_park_is_resumed_by_a_prompt_when_it_was_killed(
+    stage: Stage,
+) -> None:
+    await stage.open([ASK], DONE, settings=parks())
+    await run(stage)
+    [question] = await stage.asked()
+    await put_off(stage, question)
+
+    stage.kill_agents()
+    stage.host.answer(question["short_id"], "2")
+    _, second = await stage.requests(2)
+
+    assert RESTATED in second.text
+    assert "Answer: Staff" in second.text

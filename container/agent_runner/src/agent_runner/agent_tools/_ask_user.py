@@ -5,11 +5,13 @@ for earlier questions is appended to whatever result goes out next, receipt firs
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent_runner.agent_tools import _schemas
 from agent_runner.agent_tools._tasks import Task, Tasks
 from agent_runner.asking import (
     Asker,
@@ -63,7 +65,8 @@ class Identity:
 
     `called` is the file by which whoever started the client learns of the first call.
     `session_key` is where a call's `_meta` names its session, where only calls do. `granted` is the
-    question whose answer the session was resumed for, while its call is still open.
+    question whose answer the session was resumed for, while its call is still open. `denies`: its
+    client must have somebody to ask for permissions, who denies them.
     """
 
     session_id: str = ""
@@ -73,6 +76,13 @@ class Identity:
     max_wait: float | None = None
     called: Path | None = None
     granted: str = ""
+    denies: bool = False
+
+
+_DENIED = {
+    "behavior": "deny",
+    "message": "Nobody can be asked for a permission here. Do without, or ask what to do instead.",
+}
 
 
 class Tools:
@@ -94,6 +104,11 @@ class Tools:
         self._tasks = tasks
         self._progress_seconds = progress_seconds
 
+    @property
+    def offered(self) -> tuple[Fields, ...]:
+        """The tools as a client is told of them."""
+        return (*_schemas.TOOLS, *([_schemas.PERMISSIONS] if self._identity.denies else ()))
+
     async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool if there is none of that name."""
         tools: dict[str, Callable[[ToolCall], Awaitable[ToolResult | Task]]] = {
@@ -101,6 +116,8 @@ class Tools:
             "check_answer": self._check_answer,
             "withdraw_question": self._withdraw_question,
         }
+        if call.name == _schemas.PERMISSIONS["name"] and self._identity.denies:
+            return ToolResult(json.dumps(_DENIED))  # and not a word beside it
         run = tools.get(call.name)
         if run is None:
             raise UnknownTool(call.name)

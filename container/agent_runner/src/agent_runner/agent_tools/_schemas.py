@@ -149,6 +149,14 @@ WITHDRAW_QUESTION = {
     "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": True},
 }
 
+PERMISSIONS = {
+    "name": "permissions",
+    "title": "Ask for a permission",
+    "description": "For the agent program alone. Nobody grants permissions here: it denies.",
+    "inputSchema": {"type": "object"},
+    "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+}
+
 TOOLS = (ASK_USER, CHECK_ANSWER, WITHDRAW_QUESTION)
 
 INSTRUCTIONS = (

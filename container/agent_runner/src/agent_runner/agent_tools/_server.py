@@ -7,7 +7,7 @@ call is answered exactly once, unless the client cancelled it; then never.
 import asyncio
 import sys
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Protocol
 
 from agent_runner import __version__
@@ -52,6 +52,10 @@ class CallsTools(Protocol):
     """Whatever runs the tools."""
 
     waiting: Tasks | None
+
+    @property
+    def offered(self) -> Sequence[rpc.Fields]:
+        """The tools as a client is told of them."""
 
     async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool."""
@@ -125,7 +129,8 @@ class Server:
                 self._start(call, _do_task(call, self._tools.waiting))
                 return None
             case "tools/list":
-                return _stateless(_list_tools() | _CACHE_HINTS) if stateless else _list_tools()
+                listed: dict[str, object] = {"tools": self._tools.offered}
+                return _stateless(listed | _CACHE_HINTS) if stateless else listed
             case "server/discover":
                 return _discover(with_tasks=self._tools.waiting is not None)
             case "initialize" if not stateless:
@@ -279,10 +284,6 @@ def _discover(*, with_tasks: bool) -> dict[str, object]:
             **_CACHE_HINTS,
         }
     )
-
-
-def _list_tools() -> dict[str, object]:
-    return {"tools": _schemas.TOOLS}
 
 
 def _content(result: ToolResult) -> dict[str, object]:

@@ -25,7 +25,6 @@ from agent_runner.cores.base import (
     NotParked,
     Parked,
     Said,
-    Server,
     Sign,
     Start,
     TookIn,
@@ -65,7 +64,7 @@ class Claude:
             "-p",
             *("--output-format", "stream-json", "--verbose"),
             *("--resume" if known else "--session-id", session_id),
-            *("--mcp-config", json.dumps(_mcp_config(start.server)), "--strict-mcp-config"),
+            *("--mcp-config", json.dumps(_mcp_config(start)), "--strict-mcp-config"),
             *("--allowedTools", _TOOLS),
             *_asking_with(start.hook),
             *start.extra,
@@ -111,13 +110,17 @@ def claude_id(session_id: str, mailbox: Path) -> str:
         return str(uuid.uuid5(_SESSIONS, whole(f"{mailbox}\0{session_id}")))
 
 
+def _is_built_in(hook: Hook | None) -> bool:
+    return hook is not None and hook.tool == _BUILT_IN
+
+
 def _asking_with(hook: Hook | None) -> Iterator[str]:
     """Yield what leaves the model one tool to ask with, and has the hook called before it."""
-    built_in = hook is not None and hook.tool == _BUILT_IN
+    built_in = _is_built_in(hook)
     # Without a hook the built-in one would wait for a terminal that is not there.
     yield from ("--disallowedTools", _ASK if built_in else _BUILT_IN)
     if built_in:
-        # Offered only where somebody could be asked for permissions; nobody can, so all are denied.
+        # It is offered only where somebody can be asked for permissions, if only to be denied them.
         yield from ("--permission-prompt-tool", _NO_PROMPTS)
     if hook is not None:
         called = {
@@ -129,7 +132,8 @@ def _asking_with(hook: Hook | None) -> Iterator[str]:
         yield from ("--settings", json.dumps({"hooks": {"PreToolUse": [matcher]}}))
 
 
-def _mcp_config(server: Server) -> Fields:
+def _mcp_config(start: Start) -> Fields:
+    server = start.server.with_env(PYNCHY_DENIES="1") if _is_built_in(start.hook) else start.server
     program, *arguments = server.command
     entry = {
         "type": "stdio",
