@@ -223,7 +223,31 @@ pynchy.toml:1:13: unknown setting "team" in [groups.web]
   1 | [groups.web.team]
     |             ^^^^
     = a group name with a dot in it needs quotes: [groups."web.team"]
-    = allowed: agent_uid, allowed_users, channels, chat, launcher""",
+    = allowed: agent_uid, allowed_users, ask_with, channels, chat, launcher, park_after, wait""",
+    ),
+    "parking without anything that resumes": (
+        '[groups.web]\nwait = "park"',
+        """\
+pynchy.toml:2:8: wait = "park" needs a launcher: nothing could resume a parked agent
+  2 | wait = "park"
+    |        ^^^^^^
+    = add [groups.web.launcher], or remove wait""",
+    ),
+    "parking an agent that cannot": (
+        '[groups.web]\nwait = "park"\nlauncher = { kind = "process", agent = "codex" }',
+        """\
+pynchy.toml:2:8: wait = "park" is only for agent = "claude"
+  2 | wait = "park"
+    |        ^^^^^^
+    = codex cannot: remove wait""",
+    ),
+    "a built-in tool of another agent": (
+        '[groups.w]\nask_with = "AskUserQuestion"\nlauncher = { kind = "process", agent = "codex" }',
+        """\
+pynchy.toml:2:12: ask_with = "AskUserQuestion" is only for agent = "claude"
+  2 | ask_with = "AskUserQuestion"
+    |            ^^^^^^^^^^^^^^^^^
+    = codex cannot: remove ask_with""",
     ),
     "a group name that cannot be a folder": (
         '[groups."../x"]',

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
     "connect": ("connect", "Let an agent in your terminal ask through pynchy."),
+    "hook": ("hook", "Ask before an agent program's tool does, and park the agent."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
     "status": ("status", "Say in a line how many agents work and what waits for you."),

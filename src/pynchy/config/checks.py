@@ -6,7 +6,7 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 from collections.abc import Iterable, Iterator
 
 from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
-from pynchy.config.models import KINDS, LauncherSettings, Settings, either
+from pynchy.config.models import KINDS, GroupSettings, LauncherSettings, Settings, either
 from pynchy.config.places import Loc
 
 
@@ -16,6 +16,7 @@ def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Fi
         *_clocks(settings),
         *_routes(settings, frozenset(known_channels)),
         *(f for name, group in settings.groups.items() for f in _launcher(name, group.launcher)),
+        *(f for name, group in settings.groups.items() for f in _waiting(name, group)),
     ]
 
 
@@ -91,6 +92,26 @@ def _network(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
             message=f'{dotted(table)}: network = "proxy" and a proxy go together',
             notes=('such as network = "proxy" with proxy = "127.0.0.1:8080"',),
             at_key=True,
+        )
+
+
+def _waiting(name: str, group: GroupSettings) -> Iterator[Finding]:
+    """Find what only Claude Code can do, and what cannot be done without a launcher."""
+    table, agent = ("groups", name), group.launcher.agent if group.launcher else None
+    chosen = {"wait": group.wait == "park", "ask_with": group.ask_with == "AskUserQuestion"}
+    for setting in [setting for setting, is_chosen in chosen.items() if is_chosen]:
+        value = getattr(group, setting)
+        if agent not in {None, "claude"}:
+            yield Finding(
+                loc=(*table, setting),
+                message=f'{setting} = "{value}" is only for agent = "claude"',
+                notes=(f"{agent} cannot: remove {setting}",),
+            )
+    if group.wait == "park" and group.launcher is None:
+        yield Finding(
+            loc=(*table, "wait"),
+            message='wait = "park" needs a launcher: nothing could resume a parked agent',
+            notes=(f"add [groups.{name}.launcher], or remove wait",),
         )
 
 

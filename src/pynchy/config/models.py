@@ -238,13 +238,13 @@ class GroupSettings(_Table):
         default={}, description='one address per channel, such as { local = "here" }'
     )
     agent_uid: UserId | None = Field(default=None, description="a user's number, such as 1000")
-    launcher: LauncherSettings | None = Field(
-        default=None, description="a table, [groups.NAME.launcher]"
-    )
     wait: Literal["block", "park"] = Field(default="block", description='"block" or "park"')
     park_after: PositiveDuration = timedelta(seconds=20)
     ask_with: Literal["ask_user", "AskUserQuestion"] = Field(
         default="ask_user", description='"ask_user" or "AskUserQuestion"'
+    )
+    launcher: LauncherSettings | None = Field(
+        default=None, description="a table, [groups.NAME.launcher]"
     )
 
 
