@@ -197,12 +197,13 @@ class Delivery:
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime
     ) -> bool:
         """True if the answer may not go late yet: the session lives, or is parked on another."""
-        if await self._runner_lives(pending, grace_ends):
-            return True
-        # A prompt would take the place of the call that the session was parked on.
-        if not pending.parked and any(not q.is_at_rest for q in self._parked(pending)):
+        if self._is_behind(pending) or await self._runner_lives(pending, grace_ends):
             return True
         return await asyncio.to_thread(mailbox.is_being_parked, pending.request_id)
+
+    def _is_behind(self, pending: PendingQuestion) -> bool:
+        """True if the session is parked on another question, whose call a prompt would displace."""
+        return not pending.parked and any(not q.is_at_rest for q in self._parked(pending))
 
     def _parked(self, pending: PendingQuestion) -> list[PendingQuestion]:
         """Return the other questions that the session was parked on."""
@@ -218,7 +219,7 @@ class Delivery:
 
     async def _hold(self, pending: PendingQuestion) -> bool:
         waits = pending.call_waits and self._desk.now() < pending.wait_until
-        if waits or pending.state is State.HELD:
+        if (waits and not self._is_behind(pending)) or pending.state is State.HELD:
             return False
         await self._desk.take(pending.key, Held())
         return True
