@@ -1,6 +1,7 @@
 """The tools as an agent program sees them: the official client, a real process, both eras."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,21 @@ async def test_the_three_tools_are_listed_with_schemas(host: HostStandIn, era: s
     assert [tool.name for tool in tools] == ["ask_user", "check_answer", "withdraw_question"]
     assert tools[0].input_schema["required"] == ["questions"]
     assert "consent" in (tools[0].description or "")
+
+
+async def test_a_client_that_must_ask_for_permissions_is_denied_them(
+    host: HostStandIn, era: str
+) -> None:
+    wanted = {"tool_name": "Bash", "input": {}, "tool_use_id": "t1"}
+    async with connect(host.ipc_dir, era, PYNCHY_DENIES="1") as client:
+        tools = (await client.list_tools()).tools
+        result = await client.call_tool("permissions", wanted)
+    async with connect(host.ipc_dir, era) as client:
+        with pytest.raises(MCPError):
+            await client.call_tool("permissions", wanted)
+
+    assert tools[-1].name == "permissions"
+    assert json.loads(text_of(result))["behavior"] == "deny"
 
 
 async def test_an_answer_reaches_the_call_and_leaves_a_receipt(host: HostStandIn, era: str) -> None:

@@ -242,7 +242,7 @@ pynchy.toml:2:8: wait = "park" is only for agent = "claude"
     = codex cannot: remove wait""",
     ),
     "a built-in tool of another agent": (
-        '[groups.w]\nask_with = "AskUserQuestion"\nlauncher = { kind = "process", agent = "codex" }',
+        '[groups.w]\nask_with = "AskUserQuestion"\nlauncher.kind="process"\nlauncher.agent="codex"',
         """\
 pynchy.toml:2:12: ask_with = "AskUserQuestion" is only for agent = "claude"
   2 | ask_with = "AskUserQuestion"

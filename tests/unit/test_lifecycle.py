@@ -15,6 +15,7 @@ from pynchy.bridge.lifecycle import (
     Ended,
     GaveUp,
     Held,
+    Parked,
     PartlyAnswered,
     ResumeFailed,
     Resuming,
@@ -24,6 +25,7 @@ from pynchy.bridge.lifecycle import (
     ShowFailed,
     Shown,
     Step,
+    Unparked,
     advance,
     event_kind,
     is_finished,
@@ -219,6 +221,26 @@ def test_no_sequence_of_steps_changes_an_ending_or_reopens_a_question(steps: lis
         ending = ending or pending.ending
         assert pending.ending == ending
         assert (ending is None) == pending.state.waits_for_person
+
+
+def test_a_call_is_put_off_and_made_again_until_its_answer_has_arrived() -> None:
+    for stage in (RECORDED, OPEN, ENDED, HELD, RESUMING, UNDELIVERED):
+        parked = advance(stage, Parked())
+        assert (parked.parked, parked.state) == (True, stage.state)
+        assert advance(parked, Unparked()) == stage
+    assert advance(DELIVERED, Parked()) == DELIVERED
+    assert (event_kind(Parked()), event_kind(Unparked())) == ("parked", None)
+
+
+@pytest.mark.parametrize("outcome", OutcomeKind)
+def test_a_parked_agent_is_brought_back_however_its_question_ended(outcome: OutcomeKind) -> None:
+    parked = advance(advance(OPEN, Parked()), Ended(Ending(outcome, NOON)))
+
+    assert not advance(OPEN, Parked()).resumes
+    assert parked.resumes
+    assert advance(parked, Unparked()).resumes == outcome.resumes
+    arrived = advance(parked, Delivered(DeliveryPath.LATE, NOON))
+    assert arrived.delivery_note == "The agent was parked; it was resumed and has the answer."
 
 
 def test_every_step_is_told_under_a_name_of_its_own() -> None:

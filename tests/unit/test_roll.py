@@ -11,6 +11,7 @@ import pytest
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge.desk import Desk
+from pynchy.bridge.lifecycle import Parked, Unparked
 from pynchy.bridge.liveness import Liveness
 from pynchy.bridge.roll import Roll
 from pynchy.errors import UnknownSession
@@ -143,6 +144,28 @@ async def test_an_open_question_makes_its_session_wait_since_it_was_asked(house:
     session = house.roll.find("s1")
     assert (session.state, session.agent) == (SessionState.WAITING, "Ada")
     assert (session.since, session.detail) == (pending.timestamp, pending.short_id)
+
+
+async def test_a_session_is_parked_only_while_nothing_of_it_lives(house: House) -> None:
+    launch = house.launch()
+    await house.roll.launching(launch)
+    runner = await house.launcher.start(launch)
+    house.roll.launched(launch, runner)
+    pending = make_pending(session_id=SessionId("s1"))
+    await house.desk.record(pending)
+    await house.desk.take(pending.key, Parked())
+    await house.roll.look()
+    living = house.state()
+
+    runner.finish()
+    await settle()
+    await house.roll.look()
+    gone = house.state()
+    await house.desk.take(pending.key, Unparked())
+    await house.roll.look()
+
+    assert (living, gone, house.state()) == ("waiting", "parked", "waiting")
+    assert house.roll.find("s1").detail == pending.short_id
 
 
 async def test_a_question_without_a_session_makes_none(house: House) -> None:

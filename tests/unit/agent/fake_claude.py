@@ -8,6 +8,7 @@ wait PATH      go on when the file is there
 exit CODE      end
 pid PATH       write the number of this process
 deaf           pass over SIGTERM
+bare LINE      do what the line says if there is no prompt
 """
 
 import json
@@ -21,8 +22,9 @@ PAUSE_SECONDS = 0.01
 
 
 def main() -> int:
-    Path(os.environ["FAKE_PROMPT"]).write_text(sys.stdin.read())
-    for line in Path(os.environ["FAKE_SCRIPT"]).read_text().splitlines():
+    prompt = sys.stdin.read()
+    Path(os.environ["FAKE_PROMPT"]).write_text(prompt)
+    for line in lines(Path(os.environ["FAKE_SCRIPT"]).read_text(), is_bare=not prompt):
         word, _, rest = line.partition(" ")
         if word == "lease":
             tasks = Path(os.environ["PYNCHY_IPC_DIR"]) / "tasks"
@@ -44,6 +46,11 @@ def main() -> int:
         elif word == "exit":
             return int(rest)
     return 0
+
+
+def lines(script: str, *, is_bare: bool) -> list[str]:
+    told = script.splitlines()
+    return [line.removeprefix("bare ") for line in told if is_bare or not line.startswith("bare ")]
 
 
 if __name__ == "__main__":

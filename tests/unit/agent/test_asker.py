@@ -48,6 +48,24 @@ async def test_a_response_that_was_there_first_is_taken_at_once(mailbox: Mailbox
     assert result.outcome is Outcome.ANSWERED
 
 
+async def test_an_answer_that_the_session_was_resumed_for_needs_no_receipt(
+    mailbox: Mailbox,
+) -> None:
+    request = a_request()
+    mailbox.respond(request.request_id)
+    (mailbox.tasks / f"{request.request_id}.received").touch()
+
+    async with Asker(mailbox.path, granted=request.request_id) as asker:
+        result = await asker.ask(request)
+        again = await asker.check(request.request_id)
+
+    assert (result.outcome, result.repeated) == (Outcome.ANSWERED, False)
+    assert again.repeated
+    assert mailbox.names("*.json") == []
+    other = await ask(mailbox.path, request)
+    assert other.outcome is Outcome.ELSEWHERE
+
+
 async def test_the_lease_is_held_before_the_question_is_seen(mailbox: Mailbox) -> None:
     request = a_request()
     asking = asyncio.create_task(ask(mailbox.path, request, session_id="s"))

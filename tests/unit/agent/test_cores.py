@@ -66,6 +66,28 @@ def test_claude_gets_the_session_id_that_it_is_resumed_with() -> None:
     assert after(cores.load("claude").command(start("abc")).argv, "--resume") == "abc"
 
 
+@pytest.mark.parametrize(
+    ("tool", "matcher", "withheld"),
+    [
+        ("ask_user", "mcp__pynchy__ask_user", "AskUserQuestion"),
+        ("AskUserQuestion", "AskUserQuestion", "mcp__pynchy__ask_user"),
+    ],
+)
+def test_claude_calls_the_hook_before_the_one_tool_that_asks(
+    tool: str, matcher: str, withheld: str
+) -> None:
+    hook = base.Hook(("/usr/bin/py thon", "-m", "hook"), tool, 90.4, {"PYNCHY_LEASE": "l1"})
+
+    command = cores.load("claude").command(replace(start(), hook=hook))
+
+    [entry] = json.loads(after(command.argv, "--settings"))["hooks"]["PreToolUse"]
+    called = {"type": "command", "command": "'/usr/bin/py thon' -m hook", "timeout": 90}
+    assert entry == {"matcher": matcher, "hooks": [called]}
+    assert after(command.argv, "--disallowedTools") == withheld
+    assert command.env["PYNCHY_LEASE"] == "l1"
+    assert "--settings" not in cores.load("claude").command(start()).argv
+
+
 def test_claude_is_told_of_our_server_alone_and_of_its_limit() -> None:
     command = cores.load("claude").command(start())
 
@@ -128,6 +150,17 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
             [base.Failed("error_max_turns")],
         ),
         ("claude", "No conversation found with session ID: x", [base.NoSession]),
+        ("claude", "Error: No deferred tool marker found in it.", [base.NotParked]),
+        (
+            "claude",
+            {"type": "result", "subtype": "success", "stop_reason": "tool_deferred"},
+            [base.Parked],
+        ),
+        (
+            "claude",
+            {"type": "result", "is_error": True, "stop_reason": "tool_deferred_unavailable"},
+            [base.NotParked, base.Failed],
+        ),
         (
             "claude",
             {"type": "result", "is_error": True, "result": "No conversation found"},

@@ -15,6 +15,8 @@ from tests.waiting import until
 
 FAKE = Path(__file__).with_name("fake_claude.py")
 CONNECTED = [{"name": "pynchy", "status": "connected"}]
+PARKED: dict[str, Any] = {"v": 1, "request_id": "r1", "session_id": "s1", "parked": True}
+PARKED["prompt"] = "You asked. Answer: yes."
 ANSWER = {"v": 1, "request_id": "r1", "session_id": "s1", "prompt": "You asked. Answer: yes."}
 
 
@@ -87,7 +89,7 @@ class Runs:
 
     def events(self) -> list[dict[str, Any]]:
         found = [json.loads(path.read_bytes()) for path in self.mailbox.tasks.glob("*.json")]
-        order = ["started", "waiting", "finished", "failed"]
+        order = ["started", "waiting", "parked", "finished", "failed"]
         return sorted(found, key=lambda event: order.index(event["event"]))
 
     @property
@@ -121,6 +123,69 @@ def test_a_run_that_ends_well_is_told_from_start_to_finish(runs: Runs) -> None:
     assert len({event["request_id"] for event in runs.events()}) == 3
     assert runs.prompt.read_text() == ANSWER["prompt"]
     assert runs.mailbox.names("r1.*") == ["r1.resumed"]
+
+
+def deferred(stop_reason: str = "tool_deferred", *, is_error: bool = False) -> str:
+    fields = {"type": "result", "subtype": "success", "is_error": is_error}
+    return f"print {json.dumps(fields | {'stop_reason': stop_reason})}"
+
+
+def test_a_program_that_puts_its_call_off_is_told_as_parked_and_ends_well(runs: Runs) -> None:
+    code, output = runs.run(["lease", init(), spoken("m"), deferred()])
+
+    assert code == 0, output
+    assert [event["event"] for event in runs.events()] == ["started", "parked"]
+
+
+def test_the_call_that_a_parked_program_makes_again_is_no_word_of_the_model(runs: Runs) -> None:
+    script = ["lease", "bare call", f"bare {result(is_error=True)}", "bare exit 1"]
+
+    code, output = runs.run(script, PARKED)
+
+    assert code == 1, output
+    assert not runs.has_receipt
+
+
+def test_a_parked_program_that_makes_its_call_has_the_answer_when_the_model_speaks(
+    runs: Runs,
+) -> None:
+    code, output = runs.run(["lease", "call", init(), spoken("m"), result()], PARKED)
+
+    assert code == 0, output
+    assert runs.prompt.read_text() == ""
+    assert runs.has_receipt
+    assert [event["event"] for event in runs.events()] == ["started", "finished"]
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        ["bare complain Error: No deferred tool marker found in it.", "bare exit 1"],
+        [f"bare {deferred('tool_deferred_unavailable', is_error=True)}", "bare exit 1"],
+        [f"bare {deferred()}", "bare exit 0"],
+        ["bare exit 0"],
+    ],
+)
+def test_a_program_that_has_no_call_to_make_is_given_the_prompt(
+    runs: Runs, lacking: list[str]
+) -> None:
+    code, output = runs.run(["lease", *lacking, init(), spoken("m"), result()], PARKED)
+
+    assert code == 0, output
+    assert runs.prompt.read_text() == PARKED["prompt"]
+    assert runs.has_receipt
+    assert [event["event"] for event in runs.events()][-1] == "finished"
+    assert "failed" not in {event["event"] for event in runs.events()}
+
+
+def test_a_parked_program_whose_api_fails_is_not_given_the_prompt_at_once(runs: Runs) -> None:
+    script = ["lease", init(), f"bare {result(is_error=True)}", "bare exit 1", spoken("m")]
+
+    code, output = runs.run(script, PARKED)
+
+    assert code == 1, output
+    assert runs.prompt.read_text() == ""
+    assert not runs.has_receipt
 
 
 async def test_the_receipt_is_written_when_the_model_has_answered_and_not_before(
