@@ -8,7 +8,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import agents, inbox, latency, lookups, recovery, servers, slack, status
+from tests.bench import (
+    agents,
+    inbox,
+    latency,
+    lookups,
+    parking,
+    recovery,
+    servers,
+    slack,
+    status,
+)
 from tests.bench.figures import Line, as_json, as_table
 
 PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
@@ -20,6 +30,7 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "inbox": inbox.measure,
     "status": status.measure,
     "agents": agents.measure,
+    "parking": parking.measure,
 }
 
 

@@ -16,6 +16,7 @@ class Standing(StrEnum):
 
     UNDELIVERED = "undelivered"
     WAITING = "waiting"
+    PARKED = "parked"
     RESUMING = "resuming"
     WORKING = "working"
 
@@ -108,7 +109,8 @@ def _standing(questions: Sequence[PendingQuestion], *, lives: bool) -> Standing:
     if State.UNDELIVERED in states:
         return Standing.UNDELIVERED
     if any(state.waits_for_person for state in states):
-        return Standing.WAITING
+        is_parked = not lives and any(q.parked for q in questions if q.state.waits_for_person)
+        return Standing.PARKED if is_parked else Standing.WAITING
     if lives and State.RESUMING not in states:
         return Standing.WORKING
     return Standing.RESUMING

@@ -21,6 +21,7 @@ def test_agents_are_listed_by_what_presses_most() -> None:
             "b", agent="lost", state=State.UNDELIVERED, ending=ENDED, late=Late(error="exit 3")
         ),
         make_pending("c", agent="back", state=State.RESUMING, ending=ENDED, lease="l3"),
+        make_pending("p", agent="parked", lease="l4", parked=True),
         make_pending("d", agent="done", ending=ENDED, delivered=DeliveryPath.LIVE),
     ]
 
@@ -29,11 +30,12 @@ def test_agents_are_listed_by_what_presses_most() -> None:
     assert [(v.name, v.standing, v.lives) for v in views] == [
         ("lost", Standing.UNDELIVERED, None),
         ("waits", Standing.WAITING, True),
+        ("parked", Standing.PARKED, False),
         ("back", Standing.RESUMING, False),
         ("busy", Standing.WORKING, True),
     ]
     assert views[0].items[0].error == "exit 3"
-    assert views[3].items == ()
+    assert views[4].items == ()
 
 
 def test_several_questions_of_one_session_are_one_agent_most_urgent_first() -> None:

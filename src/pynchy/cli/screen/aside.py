@@ -34,6 +34,7 @@ _MOST_BRIEF = 70
 _STANDINGS = {
     "undelivered": ("answer not delivered", "bold red"),
     "waiting": ("waiting on you", "bold yellow"),
+    "parked": ("parked, waits on you", "bold yellow"),
     "resuming": ("answer on its way", "cyan"),
     "working": ("working", "green"),
 }
@@ -176,7 +177,8 @@ class Agents(Aside):
         line.append(one_line(str(agent.get("agent") or "An agent"), _MOST_NAME), "bold")
         line.append(f"  {one_line(str(agent.get('group', '')))}", "dim")
         line.append(f"  {one_line(str(agent.get('task') or ''), _MOST_NAME)}")
-        line.append("" if agent.get("lives") else "  its process has ended", "dim")
+        is_known = agent.get("lives") or standing == "parked"
+        line.append("" if is_known else "  its process has ended", "dim")
         items = [self._item(agent, item) for item in agent.get("questions") or ()]
         return [AgentRow(line), *items]
 
