@@ -50,8 +50,8 @@ PROGRAMS = (
     Program("codex", "@openai/codex", "0.166.0"),
     Program("opencode", "opencode-ai", "1.18.33"),
 )
-# It does not know how to put off a call, and takes part in the test of that alone.
-OLD_CLAUDE = Program("claude", "@anthropic-ai/claude-code", "2.1.80")
+# The last that does not know how to put off a call; it takes part in the test of that alone.
+OLD_CLAUDE = Program("claude", "@anthropic-ai/claude-code", "2.1.88")
 
 
 def install(program: Program, say: Callable[[str], object] = print) -> None:

@@ -204,7 +204,7 @@ async def test_a_declined_question_resumes_a_parked_agent_that_is_told_so(stage:
 
 @every_claude
 async def test_an_expired_question_resumes_a_parked_agent_that_is_told_so(stage: Stage) -> None:
-    clocks = 'wait_timeout = "12s"\nanswer_ttl = "12s"\n'
+    clocks = 'wait_timeout = "20s"\nanswer_ttl = "20s"\n'
     await stage.open([ASK], [Say("Then not.")], settings=clocks + parks())
     session_id, _ = await park(stage)
 
