@@ -190,6 +190,24 @@ async def test_an_answer_whose_model_fails_is_told_again_by_a_prompt(stage: Stag
 
 
 @every_claude
+async def test_a_parked_agent_killed_while_it_comes_back_makes_its_call_all_the_same(
+    stage: Stage,
+) -> None:
+    await stage.open([ASK], DONE, settings=parks())
+    _, question = await park(stage)
+
+    stage.host.answer(question["short_id"], "2")
+    await until(lambda: marked(stage.mark), "the resumed agent")
+    stage.kill_agents()
+    _, second = await stage.requests(2)
+
+    assert "Answer: Staff" in results(second)[-1]
+    closed = await stage.host.closed(question["request_id"])
+    assert closed["delivered"] == "late"
+    assert "resume_failed" in stage.host.kinds(question["request_id"])
+
+
+@every_claude
 async def test_a_declined_question_resumes_a_parked_agent_that_is_told_so(stage: Stage) -> None:
     await stage.open([ASK], [Say("Then not.")], settings=parks())
     _, question = await park(stage)

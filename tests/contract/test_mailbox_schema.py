@@ -153,6 +153,34 @@ async def test_the_host_sees_the_lease_of_a_living_asker_and_its_end(tmp_path: P
     assert not leases.is_live(mailbox, lease)
 
 
+def test_the_agent_is_parked_and_asks_as_the_host_tells(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GroupName("g1"))
+    mailbox.prepare(wire.host_json(60))
+    blocks = asking.Mailbox.open(mailbox.path)
+    before = (blocks.park_after_seconds(), blocks.asks_with())
+    mailbox.prepare(wire.host_json(60, park_after_seconds=2.5, ask_with="AskUserQuestion"))
+
+    assert before == (None, "")
+    assert (blocks.park_after_seconds(), blocks.asks_with()) == (2.5, "AskUserQuestion")
+
+
+def test_the_host_reads_that_a_call_is_put_off_and_the_runner_that_it_was(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GroupName("g1"))
+    mailbox.prepare(wire.host_json(60))
+    asking.Mailbox.open(mailbox.path).send_about(agent_wire.TYPE_PARK, asking.RequestId("q1"))
+    ending = Ending(OutcomeKind.EXPIRED, NOON)
+    pending = make_pending(session_id="s1", ending=ending, state=State.RESUMING, parked=True)
+
+    assert mailbox.is_being_parked(pending.request_id)
+    [name] = mailbox.requests(10)
+    read = wire.read_request(wire.read_envelope(mailbox.read_request(name), name))
+    assert isinstance(read, wire.ParkRequest)
+    assert read.request_id == "q1"
+    for parked in (True, False):
+        initial = wire.initial_json(pending, resume_prompt(pending), parked=parked)
+        assert load_initial(mailbox.write_initial("q1", initial)).parked is parked
+
+
 def test_the_agent_waits_as_long_as_the_host_tells(tmp_path: Path) -> None:
     mailbox = Mailbox(tmp_path, GroupName("g1"))
     mailbox.prepare(wire.host_json(timedelta(minutes=5).total_seconds()))
