@@ -124,6 +124,7 @@ async def test_stopping_a_parked_session_says_what_can_be_done(
     assert code == 4
     assert f"pynchy decline {short_id}" in err
     assert host.question(request_id)["state"] == "open"
+    assert "parked: the answer resumes it" in (await host.cli("show", short_id))[1]
     listed = (await host.cli("sessions"))[1]
     assert "parked, waiting on you" in listed
     assert f"pynchy answer {short_id}" in listed

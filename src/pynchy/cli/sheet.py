@@ -45,7 +45,9 @@ def story(question: QuestionView, now: datetime) -> Iterator[Text]:
         left = duration((question.due_at - now).total_seconds())
         then = "its default counts" if question.defaults_at == question.due_at else "it expires"
         yield _line("left", f"{left}, then {then}")
-        if not question.call_waits:
+        if question.parked:
+            yield _line("agent", "parked: the answer resumes it")
+        elif not question.call_waits:
             yield _line("agent", "its call no longer waits; the answer will be brought to it")
     for card in question.cards:
         shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"

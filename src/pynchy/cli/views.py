@@ -56,6 +56,7 @@ class QuestionView:
     expires_at: datetime
     defaults_at: datetime | None
     call_waits: bool
+    parked: bool
     questions: tuple[Question, ...]
     cards: tuple[CardView, ...]
     answered_numbers: frozenset[int]
@@ -103,6 +104,7 @@ def read_question(view: Json) -> QuestionView:
         expires_at=read_moment(view["expires_at"]),
         defaults_at=_moment(view, "defaults_at"),
         call_waits=bool(view.get("call_waits", True)),
+        parked=bool(view.get("parked", False)),
         questions=tuple(_question(q) for q in view.get("questions", ())),
         cards=tuple(_card(card) for card in view.get("cards", ())),
         answered_numbers=frozenset(draft["question"] for draft in view.get("drafts", ())),
