@@ -26,6 +26,7 @@ from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.bridge.starting import SESSION_PREFIX, Starting
@@ -310,9 +311,9 @@ class Host:
     def _make_roll(self) -> Roll:
         liveness = Liveness(self._mailboxes, self._leases, self._launchers)
         most = self._settings.retention.sessions
-        roll = Roll(FileSessions(self._data.path), self._desk, liveness, most)
-        roll.on_forgotten = self._forget_initial
-        return roll
+        register = Register(FileSessions(self._data.path), most)
+        register.on_forgotten = self._forget_initial
+        return Roll(register, self._desk, liveness)
 
     def _forget_initial(self, session: Session) -> None:
         if session.launches and wire.usable_id(session.session_id):

@@ -22,6 +22,7 @@ from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.config import LauncherSettings, Settings
@@ -100,7 +101,7 @@ class World:
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
         launchers = {GroupName(RESUMABLE): self.launcher}
         liveness = Liveness(self.mailboxes, Leases(10**9), launchers)
-        self.roll = Roll(FileSessions(self.folder), self.desk, liveness, 100)
+        self.roll = Roll(Register(FileSessions(self.folder), 100), self.desk, liveness)
         restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
         self.delivery = Delivery(
             self.desk,

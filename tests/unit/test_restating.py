@@ -9,6 +9,7 @@ import pytest
 from pynchy.audit import AuditLog
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.ipc.leases import Leases
@@ -62,7 +63,7 @@ def house(tmp_path: Path) -> House:
     desk = Desk(store, PendingIndex(), audit, FakeClock().now)
     mailboxes = Mailboxes(tmp_path, lambda _: None)
     mailboxes.of(GROUP).make()
-    roll = Roll(sessions, desk, Liveness(mailboxes, Leases(30), {}), 10)
+    roll = Roll(Register(sessions, 10), desk, Liveness(mailboxes, Leases(30), {}))
     restating = Restating(roll, desk, store, mailboxes)
     return House(restating, roll, desk, mailboxes.of(GROUP), sessions)
 

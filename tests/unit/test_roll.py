@@ -13,6 +13,7 @@ from pynchy.audit import AuditLog
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import Parked, Unparked
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.roll import Roll
 from pynchy.errors import UnknownSession
 from pynchy.folder import UnsafeFile
@@ -66,7 +67,7 @@ def make_roll(
     desk = Desk(MemoryStore(), PendingIndex(), audit, clock.now)
     mailboxes = Mailboxes(folder, lambda _: None)
     mailboxes.of(GROUP).make()
-    return desk, Roll(store, desk, Liveness(mailboxes, Leases(30), {GROUP: launcher}), 3)
+    return desk, Roll(Register(store, 3), desk, Liveness(mailboxes, Leases(30), {GROUP: launcher}))
 
 
 @pytest.fixture

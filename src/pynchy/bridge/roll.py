@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from weakref import WeakValueDictionary
 
 from pynchy import wire
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.liveness import Liveness
-from pynchy.errors import DeliveryFailed, UnknownSession
+from pynchy.bridge.register import Register, SessionKey, is_over
+from pynchy.errors import DeliveryFailed
 from pynchy.events import Event, EventKind
 from pynchy.model import (
     GroupName,
@@ -29,18 +28,16 @@ from pynchy.model import (
     SessionState,
     Unconfirmed,
 )
-from pynchy.sessions.base import Launch, Launcher, Runner, RunnerEnd, SessionStore
+from pynchy.sessions.base import Launch, Launcher, Runner, RunnerEnd
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 _MOST_LAUNCHES = 50
 _MOST_UNCONFIRMED = 8
-_SHORTEST_PREFIX = 4
 _REST_SHARE = 4.0
 _GONE = "its process is gone"
 
-SessionKey = tuple[GroupName, SessionId]
 _KINDS = {
     wire.SessionWord.STARTED: EventKind.SESSION_STARTED,
     wire.SessionWord.WAITING: EventKind.SESSION_WAITING,
@@ -53,33 +50,26 @@ _KINDS = {
 class Roll:
     """Every session that is known. What changes is told at once and saved by the next look."""
 
-    def __init__(self, store: SessionStore, desk: Desk, liveness: Liveness, most: int) -> None:
-        self._store = store
+    def __init__(self, register: Register, desk: Desk, liveness: Liveness) -> None:
+        self._register = register
         self._desk = desk
-        self._most = most
-        self._known: dict[SessionKey, Session] = {}
         self._changed: set[SessionKey] = set()
-        self._unsaved: set[SessionKey] = set()
-        # Weak: a lock is needed for a moment only.
-        self._saving: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._starting: dict[SessionKey, asyncio.Event] = {}
         self._watching: set[tuple[SessionKey, str]] = set()
         self._tasks: asyncio.TaskGroup | None = None
         self._poked = asyncio.Event()
-        self._is_stuck = False
         self.liveness = liveness
-        self.on_forgotten: Callable[[Session], None] = lambda _: None
         desk.on_changed = self.question_changed
 
     async def load(self, tasks: asyncio.TaskGroup) -> None:
         """Take up what an earlier host knew, and every session of a question that is open."""
         self._tasks = tasks
-        self._known = {session.key: session for session in await self._store.load()}
+        await self._register.load()
         for pending in self._desk.index:
             self.question_changed(pending)
-        for session in list(self._known.values()):
+        for session in self._register:
             launcher = self.liveness.launcher(session.group)
-            if _is_over(session) or not session.launches or launcher is None:
+            if is_over(session) or not session.launches or launcher is None:
                 continue
             if runner := await launcher.find(session.launches[-1]):
                 self._watch(session.key, session.launches[-1], runner)
@@ -104,31 +94,31 @@ class Roll:
 
     async def look(self) -> None:
         """Find out what the sessions are doing that may have changed, and save it."""
-        restless = {k for k, s in self._known.items() if self._may_change_by_itself(s)}
+        restless = {s.key for s in self._register if self._may_change_by_itself(s)}
         keys, self._changed = self._changed | restless, set()
         # Who waits for a person is not looked for, unless it may have been parked.
         unsure = {key[0] for key in keys if not self._oldest_open(key) or self._puts_off(key)}
         leased = {group: await self.liveness.leased_sessions(group) for group in unsure}
-        for key in keys & self._known.keys():
-            self._settle(self._known[key], leased.get(key[0], ()))
-        await self._save_all()
-        await self._forget(self._too_many({group for group, _ in keys}))
+        for session in [s for key in keys if (s := self._register.get(key))]:
+            self._settle(session, leased.get(session.group, ()))
+        await self._register.save_all()
+        await self._register.forget_too_many({group for group, _ in keys})
 
     def sessions(self) -> list[Session]:
         """Return every session, those that began last first."""
-        return sorted(self._known.values(), key=lambda s: s.started_at, reverse=True)
+        return sorted(self._register, key=lambda s: s.started_at, reverse=True)
 
     def running(self) -> list[Session]:
         """Return the sessions that have a runner of ours."""
         return [
             session
-            for session in self._known.values()
-            if not _is_over(session) and self.liveness.runner_on(*session.key)
+            for session in self._register
+            if not is_over(session) and self.liveness.runner_on(*session.key)
         ]
 
     def get(self, group: GroupName, session_id: SessionId) -> Session | None:
         """Return the session, if it is known."""
-        return self._known.get((group, session_id))
+        return self._register.get((group, session_id))
 
     def find(self, target: str) -> Session:
         """Return the session with that id (or GROUP/ID), or with the only id that begins so.
@@ -136,52 +126,32 @@ class Roll:
         Of two groups' sessions with the same id, the one is meant that has a runner of ours. Raise
         UnknownSession if there is none, or if there are several.
         """
-        found = self._named(target)
-        if len(found) > 1:
-            found = [s for s in found if self.liveness.runner_on(*s.key)] or found
-        if len(target) >= _SHORTEST_PREFIX and not found:
-            found = [s for s in self._known.values() if s.session_id.startswith(target)]
-            found = found or [s for s in self._known.values() if _full_id(s).startswith(target)]
-        if not found:
-            raise UnknownSession(f"no session has the id {target}")
-        if len(found) > 1:
-            groups = ", ".join(sorted({s.group for s in found}))
-            raise UnknownSession(
-                f"several sessions fit {target} (in {groups}); give more of the id, or GROUP/ID"
-            )
-        return found[0]
-
-    def _named(self, target: str) -> list[Session]:
-        # GROUP/ID first: so every session can be named, whatever ids other groups make up.
-        group, _, session_id = target.partition("/")
-        if session := self.get(GroupName(group), SessionId(session_id)):
-            return [session]
-        return [s for s in self._known.values() if s.session_id == target]
+        return self._register.find(target, lambda s: bool(self.liveness.runner_on(*s.key)))
 
     def question_changed(self, pending: PendingQuestion) -> None:
         """Know the question's session, and look at it soon."""
         if not pending.session_id:
             return
         key = (pending.group, pending.session_id)
-        known = self._known.get(key) or self._new(key)
+        known = self._register.get(key) or self._new(key)
         agent, task = pending.agent or known.agent, pending.task or known.task
-        self._put(replace(known, agent=agent, task=task))
+        self._register.put(replace(known, agent=agent, task=task))
         self._changed.add(key)
         self._poked.set()
 
     async def heard(self, group: GroupName, event: wire.SessionEvent) -> None:
         """Take what a runner says of its session. The same word again is not told again."""
         key = (group, SessionId(event.session_id))
-        known = self._known.get(key) or self._new(key)
+        known = self._register.get(key) or self._new(key)
         said = f"{event.event}: {event.detail}" if event.detail else event.event.value
         if said != known.said:
             failed = event.event is wire.SessionWord.FAILED
             session = replace(known, said=said, failed=failed, agent=event.agent or known.agent)
-            self._put(session)
+            self._register.put(session)
             self._tell(_KINDS[event.event], session, event.detail)
         self._changed.add(key)
         self._poked.set()
-        await self._save(key)
+        await self._register.save(key)
 
     async def start(self, launcher: Launcher, launch: Launch) -> Runner | RunnerEnd:
         """Put a runner on the session, and see it to its end. Return why, if that cannot be."""
@@ -200,8 +170,8 @@ class Roll:
         if not launch.session_id:
             return
         key = (launch.group, launch.session_id)
-        is_new = key not in self._known
-        known = self._known.get(key) or self._new(key)
+        is_new = key not in self._register
+        known = self._register.get(key) or self._new(key)
         earlier = [stem for stem in known.launches if stem != launch.stem]
         session = replace(
             known,
@@ -216,12 +186,12 @@ class Roll:
             cwd=launch.cwd,
         )
         self._starting[key] = asyncio.Event()
-        self._put(session)
+        self._register.put(session)
         if is_new:
             self._tell(EventKind.SESSION_CHANGED, session, None)
         self._turn(session, SessionState.WORKING, "")
         try:
-            await self._save(key)
+            await self._register.save(key)
         except BaseException:
             self._no_longer_starting(key)
             raise
@@ -267,50 +237,45 @@ class Roll:
 
     async def mark(self, session: Session, mark: Unconfirmed) -> None:
         """Remember, durably, that the answer has not been followed by a sign of life."""
-        known = self._known.get(session.key, session)
+        known = self._register.get(session.key) or session
         others = [m for m in known.unconfirmed if m.request_id != mark.request_id]
-        self._put(replace(known, unconfirmed=(*others, mark)[-_MOST_UNCONFIRMED:]))
-        await self._save(session.key)
+        self._register.put(replace(known, unconfirmed=(*others, mark)[-_MOST_UNCONFIRMED:]))
+        await self._register.save(session.key)
 
     def confirm(self, key: SessionKey) -> None:
         """Take it that the session has used every answer that it received."""
-        known = self._known.get(key)
+        known = self._register.get(key)
         if known is not None and known.unconfirmed:
             # Saved by the next look: if that is lost, an answer is told once too often.
-            self._put(replace(known, unconfirmed=()))
+            self._register.put(replace(known, unconfirmed=()))
 
     def spared(self, group: GroupName) -> frozenset[str]:
         """Return the leases that still tell, or may yet have to tell, how a session ended."""
-        marks = (m for s in self._known.values() if s.group == group for m in s.unconfirmed)
+        marks = (m for s in self._register if s.group == group for m in s.unconfirmed)
         marked = {lease for mark in marks for lease in mark.leases}
         # A receipt that we have not noticed yet will need the lease of who asked.
         return frozenset(marked | {pending.lease for pending in self._desk.index.in_group(group)})
 
     async def tidy(self, before: datetime) -> None:
         """Forget the sessions that ended before that moment."""
-        await self._forget([s for s in self._known.values() if _is_over(s) and s.since < before])
+        await self._register.forget([s for s in self._register if is_over(s) and s.since < before])
 
     def _new(self, key: SessionKey) -> Session:
         now = self._desk.now()
         group, session_id = key
         return Session(group, session_id, SessionState.WORKING, since=now, started_at=now)
 
-    def _put(self, session: Session) -> None:
-        if self._known.get(session.key) != session:
-            self._known[session.key] = session
-            self._unsaved.add(session.key)
-
     def _runner_ended(self, key: SessionKey, stem: str, end: RunnerEnd) -> None:
-        known = self._known.get(key)
+        known = self._register.get(key)
         if known is None or known.launches[-1:] != (stem,):
             return
         if end.error is not None:
             why = known.said.startswith(wire.SessionWord.FAILED) and not end.stopped
             said = f"{known.said} ({end.error})" if why else end.error
-            self._put(replace(known, said=said, failed=True))
+            self._register.put(replace(known, said=said, failed=True))
         else:
             self.confirm(key)
-            self._put(replace(self._known[key], said=_last_word(known.said)))
+            self._register.put(replace(self._register[key], said=_last_word(known.said)))
         self._changed.add(key)
         self._poked.set()
 
@@ -326,7 +291,7 @@ class Roll:
             self._turn(session, SessionState.WORKING, "")
         else:
             if session.launches and not session.said.startswith(wire.SessionWord.FINISHED):
-                self._put(replace(session, failed=True))
+                self._register.put(replace(session, failed=True))
             self._turn(session, SessionState.ENDED, session.said or _GONE)
 
     def _may_change_by_itself(self, session: Session) -> bool:
@@ -346,7 +311,7 @@ class Roll:
         if key in self._starting or self.liveness.runner_on(*key):
             return True
         # How a runner ended is known a moment after that it has.
-        return any((key, stem) in self._watching for stem in self._known[key].launches[-1:])
+        return any((key, stem) in self._watching for stem in self._register[key].launches[-1:])
 
     def _is_busy(self, key: SessionKey) -> bool:
         """True while a runner is on it, or is about to be, or an answer is on its way to it."""
@@ -357,12 +322,12 @@ class Roll:
     def _turn(
         self, session: Session, state: SessionState, detail: str, since: datetime | None = None
     ) -> None:
-        known = self._known[session.key]
+        known = self._register[session.key]
         if known.state is state:
-            self._put(replace(known, detail=detail or known.detail))
+            self._register.put(replace(known, detail=detail or known.detail))
             return
         turned = replace(known, state=state, since=since or self._desk.now(), detail=detail)
-        self._put(turned)
+        self._register.put(turned)
         self._tell(EventKind.SESSION_CHANGED, turned, detail)
 
     def _tell(
@@ -381,56 +346,8 @@ class Roll:
             )
         )
 
-    async def _save_all(self) -> None:
-        """Save what has changed; what cannot be saved waits for the next look."""
-        try:
-            for key in list(self._unsaved):
-                await self._save(key)
-        except OSError as exc:
-            if not self._is_stuck:
-                log.warning("sessions cannot be saved", extra={"why": exc.strerror})
-            self._is_stuck = True
-        else:
-            self._is_stuck = False
-
-    async def _save(self, key: SessionKey) -> None:
-        async with self._saving.setdefault(key, asyncio.Lock()):
-            if key not in self._unsaved:
-                return
-            self._unsaved.discard(key)
-            try:
-                await self._store.keep(self._known[key])
-            except BaseException:
-                self._unsaved.add(key)
-                raise
-
-    def _too_many(self, groups: Collection[GroupName]) -> list[Session]:
-        """Return the sessions of these groups that have ended and are too many, oldest first."""
-        over: dict[GroupName, list[Session]] = defaultdict(list)
-        for session in self._known.values():
-            if session.group in groups and _is_over(session):
-                over[session.group].append(session)
-        found = (sorted(each, key=lambda s: s.since)[: -self._most] for each in over.values())
-        return [session for each in found for session in each]
-
-    async def _forget(self, sessions: list[Session]) -> None:
-        for session in sessions:
-            self._known.pop(session.key, None)
-            self._unsaved.discard(session.key)
-            self.on_forgotten(session)
-        if sessions:
-            await self._store.forget(session.key for session in sessions)
-
 
 def _last_word(said: str) -> str:
     """Return how a runner ended that ended well: as it said itself, if it did."""
     ends = (wire.SessionWord.FINISHED, wire.SessionWord.FAILED)
     return said if said.startswith(ends) else wire.SessionWord.FINISHED.value
-
-
-def _full_id(session: Session) -> str:
-    return f"{session.group}/{session.session_id}"
-
-
-def _is_over(session: Session) -> bool:
-    return session.state is SessionState.ENDED

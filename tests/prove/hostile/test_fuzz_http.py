@@ -23,6 +23,7 @@ from pynchy.bridge.deliver import Delivery, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.bridge.starting import Starting
@@ -109,7 +110,7 @@ class House:
         sign_in = SignIn(
             Folder(folder), clock.now, link_ttl=options.web.link_ttl, browser_ttl=options.answer_ttl
         )
-        roll = Roll(MemorySessions(), self.desk, Liveness(mailboxes, leases, {}), 10)
+        roll = Roll(Register(MemorySessions(), 10), self.desk, Liveness(mailboxes, leases, {}))
         restating = Restating(roll, self.desk, self._store, mailboxes)
         starting = Starting(roll, restating, mailboxes, options, {})
         office = Office(

@@ -34,6 +34,7 @@ from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.config import Settings
@@ -127,7 +128,7 @@ class World:
         late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
         patience = Patience(timedelta(0), 4, TTL)
         liveness = Liveness(self.mailboxes, self.leases, {RESUMABLE: launcher})
-        self.roll = Roll(FileSessions(folder), self.desk, liveness, retention.sessions)
+        self.roll = Roll(Register(FileSessions(folder), retention.sessions), self.desk, liveness)
         restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
         sessions = Sessions(self.roll, restating)
         delivery = Delivery(self.desk, self.mailboxes, sessions, late, patience)
