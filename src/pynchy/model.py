@@ -272,7 +272,8 @@ class PendingQuestion:
             return ""
         had_stopped = "The agent was parked" if self.parked else "The agent had stopped"
         if self.delivered is DeliveryPath.LATE:
-            return f"{had_stopped}; it was resumed and has the answer."
+            has = "has the answer" if self.ending.answers else "knows how this ended"
+            return f"{had_stopped}; it was resumed and {has}."
         if self.delivered is DeliveryPath.DISMISSED:
             return f"Not delivered, and dismissed: {self.late.error}"
         if self.state is State.RESUMING:

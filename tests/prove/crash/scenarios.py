@@ -334,6 +334,40 @@ class LateProcess(Late):
         return as_runner(command)
 
 
+class Park(Late):
+    """The agent puts its call off and ends, and is resumed to make it."""
+
+    async def set_up(self) -> None:
+        await self.start_and_join()
+        self.dead = MailboxAgent(self.stage.mailbox, SESSION)
+        self.dead.ask("Deploy?", request_id=REQUEST_ID)
+        await until(self.is_open, "the question to be shown")
+
+    async def act(self) -> None:
+        await self.park()
+        await self.stage.click("ana", "Yes")
+
+    async def park(self) -> None:
+        assert self.dead
+        self.dead.tell("park", REQUEST_ID)
+        await self.reach(self.is_parked, "the call to be put off")
+        self.dead.leave()
+
+    def is_parked(self) -> bool:
+        return bool((self.stage.record() or {}).get("parked"))
+
+
+class ParkExpire(Park):
+    """The same, and nobody answers."""
+
+    answer_ttl = "2s"
+    outcome = "expired"
+
+    async def act(self) -> None:
+        await self.park()
+        await self.reach(self.stage.is_over, "the question to expire")
+
+
 class LateRetry(Late):
     """The only attempt fails; a person starts it again."""
 
@@ -503,6 +537,8 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "late-exit": LateExit,
     "late-again": LateAgain,
     "late-process": LateProcess,
+    "park": Park,
+    "park-expire": ParkExpire,
     "late-retry": LateRetry,
     "late-never": LateNever,
     "expire": Expire,
