@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-terminal test-sandbox test-agents bubblewrap chromium check format prove bench lock clean
+.PHONY: help demo test test-browser test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test-terminal: $(READY) ## run the tests of the inbox in a real terminal (instal
 	  { apt-get update -qq && apt-get install -y -qq tmux >/dev/null; }; }; } || \
 	  { echo "make test-terminal needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
+
+test-whatsapp: $(READY) ## run the slow tests of WhatsApp: its troubles, crashes and commands
+	@$(BIN)/python -m pytest tests/whatsapp/trouble $(PYTEST_ARGS)
 
 bubblewrap:
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq bubblewrap >/dev/null 2>&1 || \

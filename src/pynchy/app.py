@@ -85,7 +85,7 @@ async def running_host(
         try:
             data.make()
             stack.enter_context(data.locked())
-            channels = {**make_channels(settings, os.environ), **(extra_channels or {})}
+            channels = {**make_channels(settings, os.environ, data.path), **(extra_channels or {})}
             host = Host(settings, data, channels, settings_file)
             running = await stack.enter_async_context(host.running())
         except (OSError, ExceptionGroup) as exc:

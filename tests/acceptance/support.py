@@ -184,6 +184,11 @@ class Host(Person):
         self._config = data.parent / "pynchy.toml"
         self._config.write_text(settings)
 
+    @property
+    def config(self) -> Path:
+        """Where its settings are."""
+        return self._config
+
     def configure(self, settings: str) -> None:
         self._config.write_text(settings)
 

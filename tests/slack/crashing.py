@@ -71,9 +71,9 @@ OTHERS = (
 class Zygote:
     """The process that forks hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = "tests.slack.dying_host") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.slack.dying_host"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -71,15 +71,12 @@ class Asked:
         return answer.selected, answer.text
 
 
-class Room:
-    """A group that asks in a Slack channel of its own."""
+class Workplace:
+    """A group of a host, with its agent."""
 
-    def __init__(self, slack: SlackStandIn, host: Host, group: str, channel: str) -> None:
-        self.slack = slack
+    def __init__(self, host: Host, group: str) -> None:
         self.host = host
         self.group = group
-        self.channel = channel
-        self.ana, self.ben, self.eve = (slack.person(user) for user in (ANA, BEN, EVE))
         self._stack = AsyncExitStack()
         self._asker: Asker | None = None
 
@@ -91,6 +88,31 @@ class Room:
 
     async def withdraw(self, asked: Asked) -> None:
         await (await self._agent()).withdraw(RequestId(asked.request_id))
+
+    def short_id(self, asked: Asked) -> str:
+        return str(self.host.question(asked.request_id)["short_id"])
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def _agent(self) -> Asker:
+        if self._asker is None:
+            mailbox = self.host.group(self.group)
+            for name in ("tasks", "responses", "input"):
+                (mailbox / name).mkdir(parents=True, exist_ok=True)
+            asker = Asker(mailbox, session_id=f"session of {self.group}")
+            self._asker = await self._stack.enter_async_context(asker)
+        return self._asker
+
+
+class Room(Workplace):
+    """A group that asks in a Slack channel of its own."""
+
+    def __init__(self, slack: SlackStandIn, host: Host, group: str, channel: str) -> None:
+        super().__init__(host, group)
+        self.slack = slack
+        self.channel = channel
+        self.ana, self.ben, self.eve = (slack.person(user) for user in (ANA, BEN, EVE))
 
     async def card(self, count: int = 1) -> Message:
         """Wait for the card and return it: the last of so many messages."""
@@ -108,9 +130,6 @@ class Room:
         await self.host.state(asked.request_id, "open")
         said = self.slack.workspace.all_in(self.channel)
         return asked, next(m for m in said if m.by_bot and question.question in look(m).text)
-
-    def short_id(self, asked: Asked) -> str:
-        return str(self.host.question(asked.request_id)["short_id"])
 
     async def restart(self) -> None:
         """Start the host anew, and wait until it is connected."""
@@ -152,18 +171,6 @@ class Room:
 
         found: str = await until(look_at, f"{person.user.name} to be told {words}")
         return found
-
-    async def close(self) -> None:
-        await self._stack.aclose()
-
-    async def _agent(self) -> Asker:
-        if self._asker is None:
-            mailbox = self.host.group(self.group)
-            for name in ("tasks", "responses", "input"):
-                (mailbox / name).mkdir(parents=True, exist_ok=True)
-            asker = Asker(mailbox, session_id=f"session of {self.group}")
-            self._asker = await self._stack.enter_async_context(asker)
-        return self._asker
 
 
 class Lobby:

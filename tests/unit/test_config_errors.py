@@ -223,7 +223,8 @@ pynchy.toml:1:13: unknown setting "team" in [groups.web]
   1 | [groups.web.team]
     |             ^^^^
     = a group name with a dot in it needs quotes: [groups."web.team"]
-    = allowed: agent_uid, allowed_users, ask_with, channels, chat, launcher, park_after, wait""",
+    = allowed: agent_uid, allowed_users, ask_with, channels, chat, launcher, park_after, self_chat,
+      wait""",
     ),
     "parking without anything that resumes": (
         '[groups.web]\nwait = "park"',

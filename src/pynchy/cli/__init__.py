@@ -42,6 +42,7 @@ COMMANDS = {
     "init": ("init", "Write a settings file to begin with."),
     "doctor": ("doctor", "Find what is wrong, and say how to mend it."),
     "slack": ("slack", "Set up the Slack channel, and look whether it works."),
+    "whatsapp": ("whatsapp", "Pair a phone for the WhatsApp channel, and see how it is."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

@@ -23,6 +23,7 @@ from pynchy.cli.checks.groups import check_groups
 from pynchy.cli.checks.host import look_at_host
 from pynchy.cli.checks.machine import check_clock, check_disk, check_inotify, check_python
 from pynchy.cli.checks.slack import look_at_slack
+from pynchy.cli.checks.whatsapp import look_at_whatsapp
 from pynchy.cli.exits import EXIT_FAILED
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.text import clean, to_json
@@ -83,6 +84,8 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     if settings is not None:
         yield from check_groups(settings, data, health.problems)
         yield from look_at_slack(settings, os.environ)
+        running = health.problems is not None
+        yield from look_at_whatsapp(settings, data, os.environ, running=running)
 
 
 def show_findings(findings: list[Finding]) -> None:

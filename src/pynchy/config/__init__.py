@@ -14,6 +14,7 @@ from pynchy.config.models import (
     LOCAL,
     SLACK,
     WEB,
+    WHATSAPP,
     ChannelSettings,
     GroupSettings,
     HttpSettings,
@@ -22,6 +23,7 @@ from pynchy.config.models import (
     Settings,
     SlackChannelSettings,
     WebChannelSettings,
+    WhatsAppChannelSettings,
 )
 from pynchy.config.values import PLACEHOLDERS, Duration, Size, split_address
 
@@ -33,6 +35,7 @@ __all__ = [
     "PLACEHOLDERS",
     "SLACK",
     "WEB",
+    "WHATSAPP",
     "ChannelSettings",
     "Duration",
     "GroupSettings",
@@ -43,6 +46,7 @@ __all__ = [
     "Size",
     "SlackChannelSettings",
     "WebChannelSettings",
+    "WhatsAppChannelSettings",
     "example_settings",
     "load_settings",
     "split_address",

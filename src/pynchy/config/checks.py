@@ -6,7 +6,14 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 from collections.abc import Iterable, Iterator
 
 from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
-from pynchy.config.models import KINDS, GroupSettings, LauncherSettings, Settings, either
+from pynchy.config.models import (
+    KINDS,
+    WHATSAPP,
+    GroupSettings,
+    LauncherSettings,
+    Settings,
+    either,
+)
 from pynchy.config.places import Loc
 
 
@@ -17,6 +24,7 @@ def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Fi
         *_routes(settings, frozenset(known_channels)),
         *(f for name, group in settings.groups.items() for f in _launcher(name, group.launcher)),
         *(f for name, group in settings.groups.items() for f in _waiting(name, group)),
+        *(f for name, group in settings.groups.items() for f in _self_chat(name, group)),
     ]
 
 
@@ -112,6 +120,26 @@ def _waiting(name: str, group: GroupSettings) -> Iterator[Finding]:
             loc=(*table, "wait"),
             message='wait = "park" needs a launcher: nothing could resume a parked agent',
             notes=(f"add [groups.{name}.launcher], or remove wait",),
+        )
+
+
+def _self_chat(name: str, group: GroupSettings) -> Iterator[Finding]:
+    if not group.self_chat:
+        return
+    loc = ("groups", name, "self_chat")
+    if WHATSAPP not in group.channels:
+        yield Finding(
+            loc=loc,
+            message=f"{dotted(loc)} is for groups that ask in WhatsApp",
+            notes=(f'add "{WHATSAPP}" to {dotted(("groups", name, "channels"))}',),
+            at_key=True,
+        )
+    if WHATSAPP in group.chat:
+        yield Finding(
+            loc=loc,
+            message=f"{dotted(loc)} and a chat of its own: only one can be meant",
+            notes=(f"remove self_chat, or chat.{WHATSAPP}",),
+            at_key=True,
         )
 
 

@@ -35,6 +35,7 @@ from pynchy.config.values import (
 LOCAL = "local"
 SLACK = "slack"
 WEB = "web"
+WHATSAPP = "whatsapp"
 _AGENT = ("agent", "runner", "args")
 _BOX = ("home", "workspace", "read", "write", "pass_env", "network", "proxy", "memory", "pids")
 # The settings that not every kind of launcher has, the one that it needs first.
@@ -115,11 +116,24 @@ class SlackChannelSettings(ChannelSettings):
         return (self.bot_token_env, self.app_token_env, self.signing_secret_env)
 
 
+class WhatsAppChannelSettings(ChannelSettings):
+    """Where the WhatsApp channel keeps its session, and how fast it sends.
+
+    Without a place of its own the session is in the data folder.
+    """
+
+    store: Folder | None = Field(
+        default=None, description='an absolute path, such as "/srv/pynchy/whatsapp.db"'
+    )
+    pace: Duration = timedelta(seconds=1)
+
+
 # A channel's table is checked against the model found here under the channel's name.
 KNOWN_CHANNELS: dict[str, type[ChannelSettings]] = {
     LOCAL: LocalChannelSettings,
     SLACK: SlackChannelSettings,
     WEB: WebChannelSettings,
+    WHATSAPP: WhatsAppChannelSettings,
 }
 
 
@@ -237,6 +251,7 @@ class GroupSettings(_Table):
     chat: dict[str, str] = Field(
         default={}, description='one address per channel, such as { local = "here" }'
     )
+    self_chat: bool = Field(default=False, strict=True, description="true or false")
     agent_uid: UserId | None = Field(default=None, description="a user's number, such as 1000")
     wait: Literal["block", "park"] = Field(default="block", description='"block" or "park"')
     park_after: PositiveDuration = timedelta(seconds=20)

@@ -9,10 +9,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.prove.conftest import SEED, Proof
@@ -24,15 +28,18 @@ from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
 from pynchy.bridge import replies
+from pynchy.channels import numbered
 from pynchy.channels.slack.book import Shown
 from pynchy.channels.slack.ids import Part, Place
 from pynchy.channels.slack.payloads import read_click, read_said
 from pynchy.channels.slack.replies import Sender, from_click, from_words
+from pynchy.channels.whatsapp import said as whatsapp_said
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
 from pynchy.model import RequestId as ModelRequestId
 from pynchy.testing import NOON, make_pending
+from pynchy.testing_whatsapp.boundary import load_library
 
 SECONDS_FOR_ONE = 10.0
 OPTIONS = tuple(map(Option, "ABC"))
@@ -51,6 +58,14 @@ SLACK_CARDS = [
         (Question("One?", options=OPTIONS), Question("Many?", options=OPTIONS, multi_select=True)),
     )
 ]
+WHATSAPP_CARD = numbered.NumberedCard(
+    ShortId("ab12"),
+    ModelRequestId("q1"),
+    GroupName("g1"),
+    (Question("Many?", options=OPTIONS, multi_select=True),),
+    datetime(2023, 1, 1, tzinfo=UTC),
+    frozenset({"CARD"}),
+)
 Read = Callable[[bytes], object]
 
 
@@ -129,6 +144,27 @@ def read_slack(data: bytes) -> None:
             assert {label for answer in reply.answers for label in answer.selected} <= labels
 
 
+def read_whatsapp(data: bytes) -> None:
+    """Read what WhatsApp sends, as JSON and as bytes, and what it says to a card."""
+    load_library()
+    kind: Any = import_module("neonize.proto.Neonize_pb2").Message
+    read_event: Any = import_module("pynchy.channels.whatsapp.reading").read_event
+    events = []
+    # The last one is of protobuf's own making, for a name with half a character in it.
+    with suppress(ParseError, UnicodeEncodeError, RecursionError, SystemError):
+        events.append(ParseDict(_value(data), kind(), ignore_unknown_fields=True))
+    with suppress(DecodeError):
+        events.append(kind.FromString(data))
+    for said in filter(None, map(read_event, events)):
+        assert whatsapp_said.read_said(said.to_json()) == said
+        at = datetime.fromtimestamp(said.at, UTC)
+        heard = numbered.Said(said.text, at, not said.is_group, said.about or None)
+        reading = numbered.read(heard, [WHATSAPP_CARD])
+        if isinstance(reading, numbered.Answers):
+            chosen = {label for part in reading.parts for label in part.answer.selected}
+            assert chosen <= set(WHATSAPP_CARD.questions[0].labels)
+
+
 def _value(data: bytes) -> dict[str, object]:
     try:
         value = json.loads(data)
@@ -188,6 +224,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
         Target("initial", "initial", read_initial, (BadFile,)),
         Target("arguments", "arguments", read_arguments),
         Target("Slack", "slack", read_slack),
+        Target("WhatsApp", "whatsapp", read_whatsapp),
     ]
     return {target.name: target for target in known}
 
@@ -201,6 +238,7 @@ VOLUME = {
     "initial": (200, 8_000, 80_000),
     "arguments": (400, 20_000, 200_000),
     "Slack": (400, 20_000, 200_000),
+    "WhatsApp": (400, 20_000, 200_000),
 }
 
 

@@ -13,30 +13,31 @@ from pynchy.config import Settings, SlackChannelSettings, load_settings
 from pynchy.errors import ConfigError
 
 TOKENS = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+DATA = Path()
 SLACK = Settings(channels={"slack": SlackChannelSettings()})
 
 
 def test_without_a_table_there_is_no_slack() -> None:
-    assert set(make_channels(Settings(), TOKENS)) == {"local", "web"}
+    assert set(make_channels(Settings(), TOKENS, DATA)) == {"local", "web"}
 
 
 def test_a_table_makes_the_channel() -> None:
-    assert set(make_channels(SLACK, TOKENS)) == {"local", "slack", "web"}
+    assert set(make_channels(SLACK, TOKENS, DATA)) == {"local", "slack", "web"}
 
 
 @pytest.mark.parametrize("name", TOKENS)
 def test_a_missing_token_is_named(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        make_channels(SLACK, TOKENS | {name: " "})
+        make_channels(SLACK, TOKENS | {name: " "}, DATA)
 
 
 def test_http_needs_the_signing_secret_and_no_app_token() -> None:
     http = Settings(channels={"slack": SlackChannelSettings(mode="http")})
     token = {"SLACK_BOT_TOKEN": "xoxb-1"}
 
-    assert "slack" in make_channels(http, token | {"SLACK_SIGNING_SECRET": "s"})
+    assert "slack" in make_channels(http, token | {"SLACK_SIGNING_SECRET": "s"}, DATA)
     with pytest.raises(ConfigError, match="SLACK_SIGNING_SECRET"):
-        make_channels(http, TOKENS)
+        make_channels(http, TOKENS, DATA)
 
 
 def test_without_the_libraries_it_is_said_what_to_install() -> None:
@@ -44,7 +45,7 @@ def test_without_the_libraries_it_is_said_what_to_install() -> None:
         "import sys; sys.modules['slack_bolt'] = None\n"
         "from pynchy.channels.factory import make_channels\n"
         "from pynchy.config import Settings, SlackChannelSettings\n"
-        "try: make_channels(Settings(channels={'slack': SlackChannelSettings()}), {})\n"
+        "try: make_channels(Settings(channels={'slack': SlackChannelSettings()}), {}, None)\n"
         "except Exception as exc: print(type(exc).__name__, exc)\n"
     )
 

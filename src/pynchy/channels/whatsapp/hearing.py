@@ -1,0 +1,229 @@
+"""From the shelf to the desk, and from its refusals back to the chat.
+
+A message leaves the shelf when the desk has decided; after a crash it is judged again, which
+changes nothing. People who may not answer, and what is no answer, hear nothing from us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import assert_never
+
+from pynchy.channels import numbered
+from pynchy.channels.base import ReplyDesk
+from pynchy.channels.numbered import Answers, Decline, Hint, NotForUs, Reading, TooLate
+from pynchy.channels.whatsapp.audience import Audience
+from pynchy.channels.whatsapp.book import Book, Entry, key_of
+from pynchy.channels.whatsapp.jids import phone
+from pynchy.channels.whatsapp.outbox import Outbox
+from pynchy.channels.whatsapp.said import Said, What
+from pynchy.channels.whatsapp.sending import Quote, Sender
+from pynchy.channels.whatsapp.shelf import Shelf
+from pynchy.errors import AlreadyOver, ReplyRejected
+from pynchy.model import PendingQuestion, Reply
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 2.0
+_MOST_ATTEMPTS = 6
+_MOST_NAME = 80
+_FAILED = "Something went wrong here, and your answer was not taken. Please try again."
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the hearing works with; `own_forms` gives the addresses of the paired account."""
+
+    shelf: Shelf
+    book: Book
+    outbox: Outbox
+    sender: Sender
+    audience: Audience
+    own_forms: Callable[[], frozenset[str]]
+
+
+class Hearing:
+    """Judges one message after another; what is said back waits for nobody."""
+
+    def __init__(self, name: str, desk: ReplyDesk, means: Means) -> None:
+        self._name = name
+        self._desk = desk
+        self._means = means
+        # None is a wish to look at the whole shelf.
+        self._names: asyncio.Queue[str | None] = asyncio.Queue()
+        self._attempts: dict[str, int] = {}
+
+    def hear(self, name: str) -> None:
+        """Let a message on the shelf be judged."""
+        self._names.put_nowait(name)
+
+    def look(self) -> None:
+        """Let everything on the shelf be judged: nobody may have told of it."""
+        self._names.put_nowait(None)
+
+    async def run(self) -> None:
+        """Judge what lies on the shelf, and then whatever comes, for ever."""
+        self.look()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                name = await self._names.get()
+                for each in [name] if name else await asyncio.to_thread(self._means.shelf.waiting):
+                    await self._try_to_judge(each, tasks)
+
+    async def _try_to_judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
+        try:
+            await self._judge(name, tasks)
+        except Exception:
+            log.exception("a message could not be judged")
+            self._judge_later(name, tasks)
+
+    async def _judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
+        shelf = self._means.shelf
+        said = await asyncio.to_thread(shelf.read, name)
+        if said is not None and not said.whole:
+            # The child will tell when it knows who it was.
+            return
+        if said is not None and not self._is_own(said):
+            await self._means.sender.quiet(said.chats)
+            await self._weigh(said, tasks)
+        await asyncio.to_thread(shelf.done, name)
+        self._attempts.pop(name, None)
+
+    def _judge_later(self, name: str, tasks: asyncio.TaskGroup) -> None:
+        """Try again in a while; a message that can never be judged waits for the next start."""
+        attempts = self._attempts[name] = self._attempts.get(name, 0) + 1
+        if attempts < _MOST_ATTEMPTS:
+            loop = asyncio.get_running_loop()
+            loop.call_later(_AGAIN_SECONDS * attempts, self._names.put_nowait, name)
+        else:
+            tasks.create_task(self._tell_failed(name))
+
+    async def _tell_failed(self, name: str) -> None:
+        said = await asyncio.to_thread(self._means.shelf.read, name)
+        if said is not None and self._means.audience.knows(said):
+            await self._means.sender.say(said.chats[0], _FAILED, _quote(said))
+
+    def _is_own(self, said: Said) -> bool:
+        return said.from_me and self._means.outbox.is_ours(said.message_id, said.text)
+
+    async def _weigh(self, said: Said, tasks: asyncio.TaskGroup) -> None:
+        entries = self._spoken_to(said)
+        self._recognise(said, entries)
+        reading = _read(said, [entry.card for entry in entries])
+        entry = _entry_of(reading, entries)
+        if isinstance(reading, Hint):
+            address = entry.address if entry else said.chats[0]
+            tasks.create_task(self._say(address, reading.text, entry, _quote(said)))
+        elif entry is not None:
+            told = await self._decide(said, reading, entry)
+            if told:
+                tasks.create_task(self._say(entry.address, told, entry, _quote(said)))
+
+    def _spoken_to(self, said: Said) -> list[Entry]:
+        """Return the cards of the chat that this person may answer."""
+        chats, own = frozenset(said.chats), self._means.own_forms()
+        if not own.isdisjoint(chats):
+            chats |= own
+        audience = self._means.audience
+        return [
+            entry
+            for entry in self._means.book.in_chat(chats)
+            if audience.entry_of(entry.card.group, said.senders) is not None
+        ]
+
+    def _recognise(self, said: Said, entries: list[Entry]) -> None:
+        """Know a copy of a card whose id we never learned by the short id in what was quoted."""
+        if not said.quoted or said.quoted_by not in {"", *self._means.own_forms()}:
+            return
+        if any(said.about in entry.card.message_ids for entry in entries):
+            return
+        named = [entry for entry in entries if f"#{entry.card.short_id}" in said.quoted]
+        if len(named) == 1:
+            self._means.book.add_message(key_of(named[0].card), said.about)
+
+    async def _decide(self, said: Said, reading: Reading, entry: Entry) -> str | None:
+        """Bring the reply to the desk. Return what the person is to be told, if anything."""
+        sender = self._reply(said, entry)
+        try:
+            pending = await self._bring(reading, sender)
+        except AlreadyOver as exc:
+            if self._is_known(exc, sender, entry):
+                return None
+            return numbered.refusal(exc)
+        except ReplyRejected as exc:
+            return numbered.refusal(exc)
+        if pending is None or pending.ending is not None:
+            return None
+        self._means.book.note_parts(pending)
+        return numbered.noted(pending)
+
+    async def _bring(self, reading: Reading, sender: Reply) -> PendingQuestion | None:
+        match reading:
+            case Answers():
+                pending = None
+                for reply in reading.replies(sender):
+                    pending = await self._desk.answer(reply)
+                return pending
+            case Decline():
+                return await self._desk.decline(numbered.aim(reading.card, sender), reading.reason)
+            case TooLate():
+                return await self._desk.answer(numbered.aim(reading.card, sender))
+            case Hint() | NotForUs():
+                return None
+            case _:
+                assert_never(reading)
+
+    def _is_known(self, exc: AlreadyOver, sender: Reply, entry: Entry) -> bool:
+        """True if the person need not be told: it was their own answer, or they know already."""
+        own = exc.ending.by == sender.by and exc.ending.channel == self._name
+        known = own or sender.by in entry.told
+        entry.told.add(sender.by)
+        return known
+
+    def _reply(self, said: Said, entry: Entry) -> Reply:
+        listed = self._means.audience.entry_of(entry.card.group, said.senders) or ""
+        return Reply(
+            target=entry.card.request_id,
+            by=_called(said),
+            channel=self._name,
+            user_id=listed,
+            chat=entry.jid,
+            group=entry.card.group,
+        )
+
+    async def _say(self, address: str, text: str, entry: Entry | None, quote: Quote) -> None:
+        sent = await self._means.sender.say(address, text, quote)
+        if entry is not None:
+            self._means.book.add_message(key_of(entry.card), sent)
+
+
+def _read(said: Said, cards: Sequence[numbered.NumberedCard]) -> Reading:
+    at = datetime.fromtimestamp(said.at, UTC)
+    if not cards:
+        return NotForUs()
+    if said.what is What.REACTION:
+        return numbered.read_reaction(numbered.Reacted(said.text, said.about, at), cards)
+    heard = numbered.Said(said.text, at, not said.is_group, said.about or None)
+    return numbered.read(heard, cards)
+
+
+def _entry_of(reading: Reading, entries: list[Entry]) -> Entry | None:
+    if isinstance(reading, NotForUs) or reading.card is None:
+        return None
+    key = key_of(reading.card)
+    return next((entry for entry in entries if key_of(entry.card) == key), None)
+
+
+def _called(said: Said) -> str:
+    """Return what to call the person: anybody can choose a name, so the number stands beside it."""
+    number = phone(next((form for form in said.senders if form.endswith("net")), said.senders[0]))
+    name = " ".join(said.name.split())[:_MOST_NAME]
+    return f"{name} ({number})" if name else number
+
+
+def _quote(said: Said) -> Quote:
+    return Quote(said.message_id, said.senders[0], said.text)

@@ -1,0 +1,155 @@
+"""What was sent, written down before it is sent.
+
+WhatsApp takes no key against doubles: a message whose sending was begun and never confirmed may be
+there, and what is sent in its place says so. The same file tells our own messages from a person's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pynchy.folder import Folder, UnsafeFile
+from pynchy.model import Card, GroupName, RequestId, ShortId
+
+log = logging.getLogger(__name__)
+
+CARD = "card"
+_CAP = 1_000_000
+_MOST_RECORDS = 1_000
+_MOST_OTHERS = 2_000
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One message: how often it was begun, and its id and moment once WhatsApp has told them."""
+
+    begun: int = 0
+    message_id: str = ""
+    at: float = 0.0
+    digests: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Record:
+    """All that was sent about one question; `jid` is the chat as the settings write it."""
+
+    group: GroupName
+    request_id: RequestId
+    short_id: ShortId
+    jid: str
+    address: str
+    parts: dict[str, Attempt] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[GroupName, RequestId]:
+        """What tells the question from all others."""
+        return self.group, self.request_id
+
+
+class Outbox:
+    """The records, in a folder of their own, the newest ones in memory too."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = Folder(home, "outbox")
+        self._records: OrderedDict[tuple[GroupName, RequestId], Record] = OrderedDict()
+        self._own: OrderedDict[str, None] = OrderedDict()
+
+    def load(self) -> list[Record]:
+        """Read what earlier hosts sent, and forget what is too old to matter."""
+        self._folder.make()
+        self._folder.clear_temporary()
+        names = sorted(self._folder.names(), key=lambda name: self._folder.stat(name).st_mtime)
+        for name in names[:-_MOST_RECORDS]:
+            self._folder.remove(name)
+        for name in names[-_MOST_RECORDS:]:
+            if (record := self._read(name)) is not None:
+                self._take(record)
+        return list(self._records.values())
+
+    def record(self, card: Card, request_id: RequestId, jid: str, address: str) -> Record:
+        """Return what was sent about the question so far."""
+        known = self._records.get((card.group, request_id))
+        return known or Record(card.group, request_id, card.short_id, jid, address)
+
+    def begin(self, record: Record, part: str, text: str) -> None:
+        """Write down that the message is about to be sent."""
+        attempt = record.parts.setdefault(part, Attempt())
+        attempt.begun += 1
+        attempt.digests.append(digest(text))
+        self._keep(record)
+
+    def withdraw(self, record: Record, part: str) -> None:
+        """Write down that the message was not sent after all."""
+        attempt = record.parts[part]
+        attempt.begun -= 1
+        self._keep(record)
+
+    def sent(self, record: Record, part: str, message_id: str, at: float) -> None:
+        """Write down that WhatsApp has the message."""
+        attempt = record.parts[part]
+        attempt.message_id, attempt.at = message_id, at
+        self._keep(record)
+
+    def note(self, text: str, message_id: str = "") -> None:
+        """Remember for a while that a message which is in no record is ours."""
+        for mark in filter(None, (digest(text), message_id)):
+            self._own[mark] = None
+        while len(self._own) > _MOST_OTHERS:
+            self._own.popitem(last=False)
+
+    def is_ours(self, message_id: str, text: str) -> bool:
+        """True if the bridge has sent this itself, though its id may not be known yet."""
+        return message_id in self._own or digest(text) in self._own
+
+    def _take(self, record: Record) -> None:
+        self._records[record.key] = record
+        self._records.move_to_end(record.key)
+        for attempt in record.parts.values():
+            for mark in filter(None, (attempt.message_id, *attempt.digests)):
+                self._own[mark] = None
+        while len(self._records) > _MOST_RECORDS:
+            _, old = self._records.popitem(last=False)
+            self._folder.remove(_name(old))
+
+    def _keep(self, record: Record) -> None:
+        self._take(record)
+        self._folder.replace(_name(record), json.dumps(asdict(record)).encode())
+
+    def _read(self, name: str) -> Record | None:
+        try:
+            return _record(json.loads(self._folder.read(name, _CAP)))
+        except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
+            log.warning("a record of what was sent is damaged", extra={"file": name})
+            return None
+
+
+def digest(text: str) -> str:
+    """Return what the text is known by."""
+    return "=" + hashlib.sha256(text.strip().encode(errors="replace")).hexdigest()
+
+
+def _name(record: Record) -> str:
+    return hashlib.sha256("\0".join(record.key).encode()).hexdigest()[:40] + ".json"
+
+
+def _record(body: dict[str, Any]) -> Record:
+    parts = {str(part): _attempt(attempt) for part, attempt in body["parts"].items()}
+    return Record(
+        GroupName(str(body["group"])),
+        RequestId(str(body["request_id"])),
+        ShortId(str(body["short_id"])),
+        str(body["jid"]),
+        str(body["address"]),
+        parts,
+    )
+
+
+def _attempt(body: dict[str, Any]) -> Attempt:
+    digests = [str(mark) for mark in body["digests"]]
+    return Attempt(int(body["begun"]), str(body["message_id"]), float(body["at"]), digests)

@@ -1,0 +1,79 @@
+"""One child process and the line to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from pynchy.channels.whatsapp.line import Body, Line
+
+_MODULE = "pynchy.channels.whatsapp.child"
+_END_SECONDS = 4.0
+LOG = "child.log"
+
+
+class Process:
+    """A child that runs; it ends when its line is closed."""
+
+    def __init__(self, process: asyncio.subprocess.Process, line: Line) -> None:
+        self._process = process
+        self.line = line
+
+    @classmethod
+    async def start(cls, home: Path, store: Path, **order: object) -> Self:
+        """Start a child with its order. What it and the library print goes into a file."""
+        ours, theirs = socket.socketpair()
+        with theirs, _log_of(home) as log_file:
+            # Without the present folder among the places for modules (-P), and in a session of
+            # its own: the terminal's Ctrl-C is for the host.
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                _MODULE,
+                str(theirs.fileno()),
+                str(home),
+                str(store),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log_file,
+                stderr=log_file,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        line = await Line.on(ours)
+        line.say(**order)
+        return cls(process, line)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    async def hear(self) -> Body | None:
+        """Return what it says next; None when it has ended."""
+        return await self.line.hear()
+
+    async def end(self) -> int:
+        """Let it end, by force if it does not. Return its exit code."""
+        self.line.close()
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            return await self._process.wait()
+
+
+def _log_of(home: Path) -> BinaryIO:
+    """Return a new file for what is printed; the one before it stays."""
+    path = home / LOG
+    with suppress(FileNotFoundError):
+        path.replace(home / f"{LOG}.1")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    return os.fdopen(fd, "wb")

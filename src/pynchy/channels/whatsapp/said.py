@@ -1,0 +1,95 @@
+"""What a person did in a chat, as the child tells it to the host, and as it lies on the shelf.
+
+It is read as carefully as what a stranger sends: what does not fit is nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+MOST_TEXT = 70_000
+# In the year 2096: no clock that stamps messages is right after that.
+LAST = 4_000_000_000.0
+_MOST_NAME = 200
+_MOST_FORMS = 4
+
+
+class What(StrEnum):
+    """What it was."""
+
+    TEXT = "text"
+    REACTION = "reaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message or a reaction; `about` is the id of what it quotes, or of what was reacted to.
+
+    `quoted` is the text that it quotes, `quoted_by` whose that was, in the words of its sender.
+
+    `chats` and `senders` are the same chat and person in every form that is known of them. It is
+    not `whole` while a form may still be found; until then nobody judges it.
+    """
+
+    message_id: str
+    chats: tuple[str, ...]
+    senders: tuple[str, ...]
+    at: float
+    text: str
+    what: What = What.TEXT
+    about: str = ""
+    quoted: str = ""
+    quoted_by: str = ""
+    name: str = ""
+    from_me: bool = False
+    is_group: bool = False
+    whole: bool = True
+
+    def to_json(self) -> bytes:
+        """Return it for the shelf."""
+        return json.dumps(asdict(self)).encode()
+
+
+def read_said(content: bytes) -> Said | None:
+    """Return what lies on the shelf; None if it is damaged."""
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return _from_body(body) if isinstance(body, dict) else None
+
+
+def _from_body(body: Mapping[str, object]) -> Said | None:
+    chats, senders = _forms(body.get("chats")), _forms(body.get("senders"))
+    message_id, at = body.get("message_id"), body.get("at")
+    text, what = body.get("text"), body.get("what")
+    if not (isinstance(message_id, str) and message_id and isinstance(text, str)):
+        return None
+    if not (chats and senders and isinstance(at, int | float) and what in set(What)):
+        return None
+    if not 0 <= at <= LAST:
+        return None
+    return Said(
+        message_id[:_MOST_NAME],
+        chats,
+        senders,
+        float(at),
+        text[:MOST_TEXT],
+        What(str(what)),
+        str(body.get("about") or "")[:_MOST_NAME],
+        str(body.get("quoted") or "")[:MOST_TEXT],
+        str(body.get("quoted_by") or "")[:_MOST_NAME],
+        str(body.get("name") or "")[:_MOST_NAME],
+        body.get("from_me") is True,
+        body.get("is_group") is True,
+        body.get("whole") is not False,
+    )
+
+
+def _forms(written: object) -> tuple[str, ...]:
+    if not isinstance(written, list):
+        return ()
+    return tuple(form for form in written[:_MOST_FORMS] if isinstance(form, str) and form)

@@ -1,0 +1,199 @@
+"""Keep one child running, and know how the connection stands.
+
+A child that ends is started again, each time a little later; nothing is lost, since what people
+said lies on the shelf. Where connecting again would do harm, nobody does it until a person acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pynchy.channels.whatsapp.account import Account, read_account
+from pynchy.channels.whatsapp.line import Body
+from pynchy.channels.whatsapp.process import LOG, Process
+from pynchy.channels.whatsapp.standing import Standing, State, read_state
+from pynchy.errors import ChannelUnavailable
+from pynchy.folder import Folder
+
+log = logging.getLogger(__name__)
+
+_AGAIN_SECONDS = 0.5
+_AGAIN_MOST_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+# The library connects again by itself; after so long it is begun anew.
+_SILENT_SECONDS = 90.0
+
+
+class MaybeSent(ChannelUnavailable):
+    """It is not known whether WhatsApp has the message."""
+
+
+class NotSent(ChannelUnavailable):
+    """WhatsApp will not take the message; it was not sent."""
+
+
+class Supervisor:
+    """Runs children on one session. `hear` is called with the name of each message on the shelf.
+
+    `on_ended` is called when a child has ended, which may have kept what it could not tell.
+    """
+
+    def __init__(self, home: Path, store: Path, order: Body, hear: Callable[[str], None]) -> None:
+        self._home = Folder(home)
+        self._path = home
+        self._store = store
+        self._order = order
+        self._hear = hear
+        self._numbers = itertools.count(1)
+        self._calls: dict[int, asyncio.Future[Body]] = {}
+        self._process: Process | None = None
+        self._changed = asyncio.Condition()
+        self.state = State(Standing.CONNECTING)
+        self.trouble = ""
+        self.on_ended: Callable[[], None] = lambda: None
+        self.account: Account | None = None
+
+    @property
+    def child(self) -> int | None:
+        """The number of the child process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    async def load(self) -> None:
+        """Learn whose session it is, before anything is asked."""
+        self.account = await asyncio.to_thread(read_account, self._home)
+
+    def problem(self) -> str | None:
+        """Say what is wrong; None if nothing is."""
+        return self.state.problem() or self.trouble or None
+
+    async def ready(self, seconds: float) -> None:
+        """Return when connected. Raise ChannelUnavailable at once if that is not about to be."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(
+                    lambda: (
+                        self.state.standing is Standing.CONNECTED
+                        or not self.state.standing.may_pass
+                    )
+                )
+        except TimeoutError:
+            pass
+        if (problem := self.state.problem()) is not None:
+            raise ChannelUnavailable(problem)
+
+    def ask(self, do: str, **fields: object) -> asyncio.Future[Body]:
+        """Ask the child to do something. The future raises MaybeSent if the child ends first."""
+        if self._process is None or self.state.standing is not Standing.CONNECTED:
+            raise NotSent(self.state.problem() or "not connected")
+        number = next(self._numbers)
+        asked = asyncio.get_running_loop().create_future()
+        self._calls[number] = asked
+        self._process.line.say(do=do, id=number, **fields)
+        return asked
+
+    async def run(self) -> None:
+        """Keep a child running, for ever."""
+        wait = _AGAIN_SECONDS
+        await self._wait_for_the_end_of_a_ban(read_state(self._home))
+        while True:
+            await self._wait_for_an_account()
+            began = time.monotonic()
+            try:
+                await self._run_child()
+            except OSError as exc:
+                await self._set(Standing.CRASHED, f"it cannot be started: {exc.strerror}")
+            if time.monotonic() - began > _AGAIN_MOST_SECONDS:
+                wait = _AGAIN_SECONDS
+            await self._pause(wait)
+            wait = min(wait * 2, _AGAIN_MOST_SECONDS)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next child, as long as the state asks for."""
+        if self.state.standing is Standing.BANNED:
+            await self._wait_for_the_end_of_a_ban(self.state)
+        elif self.state.standing.needs_person:
+            await asyncio.Event().wait()
+        elif self.state.standing is not Standing.LOGGED_OUT:
+            await asyncio.sleep(seconds)
+
+    async def _wait_for_the_end_of_a_ban(self, state: State | None) -> None:
+        if state is not None and state.standing is Standing.BANNED:
+            await self._set(Standing.BANNED, state.detail, state.until)
+            await asyncio.sleep(max(0.0, state.until - time.time()))
+        await self._set(Standing.CONNECTING)
+
+    async def _wait_for_an_account(self) -> None:
+        """Wait until somebody has paired a phone, with `pynchy whatsapp pair`."""
+        while (account := await asyncio.to_thread(read_account, self._home)) is None:
+            if self.state.standing not in {Standing.LOGGED_OUT, Standing.UNPAIRED}:
+                await self._set(Standing.UNPAIRED)
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.account = account
+
+    async def _run_child(self) -> None:
+        if self.state.standing in {Standing.LOGGED_OUT, Standing.UNPAIRED}:
+            await self._set(Standing.CONNECTING)
+        self._process = process = await Process.start(self._path, self._store, **self._order)
+        try:
+            while (told := await self._next(process)) is not None:
+                await self._take(told)
+        finally:
+            self._process = None
+            code = await process.end()
+        if self.state.standing in {Standing.CONNECTED, Standing.CONNECTING}:
+            log.error("the child has died", extra={"code": code})
+            await self._set(Standing.CRASHED, f"exit code {code}; see {LOG} in {self._path}")
+        # Those who try again at once must find the state as it is now.
+        self._give_up()
+        self.on_ended()
+
+    async def _next(self, process: Process) -> Body | None:
+        """Return what the child says next; None if it has ended, or is silent in trouble."""
+        patience = None if self.state.standing is Standing.CONNECTED else _SILENT_SECONDS
+        try:
+            async with asyncio.timeout(patience):
+                return await process.hear()
+        except TimeoutError:
+            log.warning("the connection does not come back; beginning anew")
+            return None
+
+    async def _take(self, told: Body) -> None:
+        match told:
+            case {"event": "said", "name": str(name)}:
+                self._hear(name)
+            case {"event": "stands", "standing": standing, "detail": detail, "until": until}:
+                await self._set(Standing(standing), str(detail), float(until))
+            case {"event": "trouble", "text": str(text)}:
+                self.trouble = text
+            case {"re": int(number)}:
+                asked = self._calls.pop(number, None)
+                if asked is not None and not asked.done():
+                    asked.set_result(told)
+            case _:
+                log.error("the child said something unknown", extra={"keys": sorted(told)})
+
+    async def _set(self, standing: Standing, detail: str = "", until: float = 0.0) -> None:
+        if standing is Standing.CONNECTED:
+            self.account = await asyncio.to_thread(read_account, self._home)
+        state = State.of(standing, time.time(), detail, until)
+        async with self._changed:
+            self.state = state
+            self._changed.notify_all()
+        log.info("the connection to WhatsApp has changed", extra={"state": standing})
+        try:
+            await asyncio.to_thread(state.keep, self._home)
+        except OSError as exc:
+            log.warning("the state cannot be kept", extra={"why": exc.strerror})
+
+    def _give_up(self) -> None:
+        calls, self._calls = self._calls, {}
+        for asked in calls.values():
+            if not asked.done():
+                asked.set_exception(MaybeSent("the process that talks to WhatsApp has died"))
+                # Nobody may be waiting any more.
+                asked.exception()

@@ -1,0 +1,199 @@
+"""The parts of the channel that need no library: addresses, files, words, settings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pynchy.app import without_secrets
+from pynchy.bridge.cards import card_of
+from pynchy.channels.factory import make_channels
+from pynchy.channels.numbered import NumberedCard
+from pynchy.channels.whatsapp.audience import audience_of
+from pynchy.channels.whatsapp.book import Book, Entry
+from pynchy.channels.whatsapp.child import STAND_IN
+from pynchy.channels.whatsapp.jids import normal
+from pynchy.channels.whatsapp.outbox import CARD, Outbox
+from pynchy.channels.whatsapp.said import Said, read_said
+from pynchy.channels.whatsapp.shelf import Shelf
+from pynchy.channels.whatsapp.standing import Standing, State, read_state
+from pynchy.config import Settings, load_settings
+from pynchy.errors import ConfigError
+from pynchy.folder import Folder
+from pynchy.model import GroupName, Question, RequestId, ShortId
+from pynchy.testing import NOON, make_pending
+
+PHONE = "491701234567@s.whatsapp.net"
+SAID = Said("3EB0", ("1@g.us",), (PHONE,), 1.0, "1")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("+49 170 123-4567", PHONE),
+        ("491701234567", PHONE),
+        ("+49 (170) 1234567", PHONE),
+        (PHONE, PHONE),
+        ("491701234567:23@s.whatsapp.net", PHONE),
+        ("491701234567.1:23@s.whatsapp.net", PHONE),
+        ("491701234567@c.us", PHONE),
+        (" 811111111111111@lid ", "811111111111111@lid"),
+        ("811111111111111:4@lid", "811111111111111@lid"),
+        ("491701234567-1600000000@g.us", "491701234567-1600000000@g.us"),
+        ("status@broadcast", ""),
+        ("12345@newsletter", ""),
+        ("Ana", ""),
+        ("", ""),
+        ("@s.whatsapp.net", ""),
+        ("\uff11\uff12\uff13\uff14\uff15\uff16\uff17", ""),
+        ("1" * 200, ""),
+    ],
+)
+def test_an_address_is_the_same_however_it_is_written(written: str, expected: str) -> None:
+    assert normal(written) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"[" * 10_000,
+        json.dumps({"message_id": "x", "chats": "1@g.us"}).encode(),
+        SAID.to_json().replace(b'"text", ', b'"poll", ').replace(b'"what": "text"', b'"what": 1'),
+        SAID.to_json().replace(b"1.0", b"null"),
+    ],
+)
+def test_a_damaged_message_on_the_shelf_is_nothing_and_stops_nothing(
+    tmp_path: Path, content: bytes
+) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.make()
+    (tmp_path / "inbox" / "bad.json").write_bytes(content)
+
+    assert read_said(content) is None
+    assert shelf.read("bad") is None
+    assert shelf.waiting() == ["bad"]
+
+
+def test_what_is_read_from_the_shelf_is_what_was_put_there(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.make()
+
+    name = shelf.put(SAID)
+
+    assert name is not None
+    assert shelf.put(SAID) is None
+    assert shelf.read(name) == SAID
+    shelf.done(name)
+    assert (shelf.put(SAID), shelf.waiting()) == (None, [])
+
+
+def test_a_crash_between_handling_and_removing_is_finished_by_the_next_start(
+    tmp_path: Path,
+) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.make()
+    name = shelf.put(SAID)
+    (tmp_path / "handled" / str(name)).touch()
+
+    shelf.tidy()
+
+    assert shelf.waiting() == []
+
+
+def test_another_outbox_knows_what_was_begun_and_never_confirmed(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.load()
+    record = outbox.record(card_of(make_pending()), RequestId("q1"), " 1@g.us", "1@g.us")
+    outbox.begin(record, CARD, "a card")
+    (tmp_path / "outbox" / "damaged.json").write_bytes(b"{}")
+
+    again = Outbox(tmp_path)
+    [found] = again.load()
+
+    assert (found.jid, found.address) == (" 1@g.us", "1@g.us")
+    assert (found.parts[CARD].begun, found.parts[CARD].message_id) == (1, "")
+    assert again.is_ours("unknown", "a card")
+    assert not again.is_ours("unknown", "another text")
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_every_standing_survives_being_written_down_and_has_words(
+    tmp_path: Path, standing: Standing
+) -> None:
+    state = State.of(standing, 1.0, "why", 2.0)
+
+    state.keep(Folder(tmp_path))
+
+    assert read_state(Folder(tmp_path)) == state
+    assert (state.problem() is None) == (standing is Standing.CONNECTED)
+
+
+def settings_of(tmp_path: Path, group: str) -> Settings:
+    path = tmp_path / "pynchy.toml"
+    path.write_text(f"[channels.whatsapp]\n[groups.g]\n{group}\n")
+    return load_settings(path)
+
+
+def test_people_are_matched_in_every_form_to_what_the_settings_say(tmp_path: Path) -> None:
+    settings = settings_of(
+        tmp_path,
+        'channels = ["whatsapp"]\nchat = { whatsapp = "1203630000@g.us" }\n'
+        'allowed_users = { whatsapp = ["+49 170 1234567", "81111111@lid", "Ana"] }',
+    )
+
+    audience = audience_of(settings)
+
+    assert audience.chats == {"1203630000@g.us"}
+    assert audience.entry_of(GroupName("g"), ["8@lid", PHONE]) == "+49 170 1234567"
+    assert audience.entry_of(GroupName("g"), ["81111111@lid"]) == "81111111@lid"
+    assert audience.entry_of(GroupName("g"), ["492@s.whatsapp.net"]) is None
+    assert audience.entry_of(GroupName("other"), [PHONE]) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ('channels = ["whatsapp"]\nself_chat = true\nchat = { whatsapp = "1" }', "only one"),
+        ("self_chat = true", "ask in WhatsApp"),
+    ],
+)
+def test_a_self_chat_that_cannot_be_meant_is_refused(
+    tmp_path: Path, group: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        settings_of(tmp_path, group)
+
+
+def test_without_the_library_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.factory.find_spec", lambda _: None)
+
+    with pytest.raises(ConfigError, match=r"pip install '\.\[whatsapp\]'"):
+        make_channels(settings_of(tmp_path, ""), {}, tmp_path)
+
+
+def test_an_agent_cannot_be_handed_the_name_of_a_stand_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(STAND_IN, "/tmp/socket")  # noqa: S108 - never opened
+
+    assert STAND_IN not in without_secrets(Settings())
+
+
+def test_a_card_that_counts_as_failed_is_over_if_somebody_may_see_it() -> None:
+    card = NumberedCard(
+        ShortId("ab12"), RequestId("q1"), GroupName("g"), (Question("Deploy?"),), NOON
+    )
+    book = Book()
+    book.put(Entry(card, "", PHONE))
+    book.give_up((card.group, card.request_id), may_be_there=False)
+    assert book.in_chat([PHONE]) == []
+
+    book.put(Entry(card, "", PHONE))
+    book.give_up((card.group, card.request_id), may_be_there=True)
+
+    assert [entry.card.over for entry in book.in_chat([PHONE])] == [True]
