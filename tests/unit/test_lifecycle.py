@@ -240,6 +240,14 @@ def test_a_parked_agent_is_brought_back_however_its_question_ended(outcome: Outc
     assert parked.resumes
     assert advance(parked, Unparked()).resumes == outcome.resumes
     arrived = advance(parked, Delivered(DeliveryPath.LATE, NOON))
+    assert arrived.delivery_note.endswith("it was resumed and knows how this ended.")
+
+
+def test_a_card_says_that_a_resumed_agent_has_the_answer_only_if_there_is_one() -> None:
+    ending = Ending(OutcomeKind.ANSWERED, NOON, answers=(Answer(("Yes",)),))
+    answered = advance(advance(OPEN, Parked()), Ended(ending))
+    arrived = advance(answered, Delivered(DeliveryPath.LATE, NOON))
+
     assert arrived.delivery_note == "The agent was parked; it was resumed and has the answer."
 
 
