@@ -27,7 +27,7 @@ TRIAL = [
 ]
 _TMP = Path("/tmp")  # noqa: S108 - the box has its own
 # What people and running programs keep: nothing of it is an agent's business.
-_HIDDEN = tuple(map(Path, ("/home", "/root", "/run", "/tmp", "/var/tmp", "/mnt", "/media")))  # noqa: S108
+_HIDDEN = tuple(map(Path, ("/home", "/root", "/run", "/tmp", "/var/tmp", "/mnt", "/media")))  # noqa: S108 - hidden, not used
 # Root is their owner, with or without capabilities, and bwrap does not cover them all.
 _DANGEROUS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _HARMLESS = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "USER", "LOGNAME")
@@ -97,7 +97,7 @@ class BubblewrapLauncher(BoxedLauncher):
     def _root(self) -> Iterator[str]:
         size = str(self._settings.memory)
         yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-        yield from ("--size", size, "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
+        yield from ("--size", size, "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - of the box
         for path in _DANGEROUS:
             if os.path.lexists(path):
                 yield from ("--ro-bind", path, path)

@@ -112,7 +112,7 @@ class DockerLauncher(BoxedLauncher):
         memory = str(self._settings.memory)
         yield from ("--memory", memory, "--memory-swap", memory)
         yield from ("--pids-limit", str(self._settings.pids))
-        yield from ("--tmpfs", f"/tmp:rw,nosuid,nodev,mode=1777,size={memory}")  # noqa: S108
+        yield from ("--tmpfs", f"/tmp:rw,nosuid,nodev,mode=1777,size={memory}")  # noqa: S108 - of the box
 
     def _variables(self, env: dict[str, str]) -> Iterator[str]:
         """Name the variables; their values stay out of the list of processes."""
