@@ -112,7 +112,8 @@ def _how_it_comes(result: Result) -> str:
     return (
         "The answer will come with the result of your next pynchy tool call, or by check_answer"
         f' with request_id "{result.request_id}"; if this session has ended by then, it is resumed'
-        " with the answer. Go on with work that does not depend on it, or end your turn."
+        " with the answer where the host can do that. Go on with work that does not depend on it,"
+        " or end your turn."
         f" {_SILENCE}"
     )
 
