@@ -8,7 +8,8 @@ from pathlib import Path
 from pynchy.cli.connecting.files import read_document
 from pynchy.cli.connecting.plan import Change, open_text
 from pynchy.cli.connecting.programs import Format, Place
-from pynchy.cli.connecting.tomledit import TomlText, Unwritable, write_table
+from pynchy.cli.connecting.rereading import Unwritable
+from pynchy.cli.connecting.tomledit import TomlText, write_table
 from pynchy.errors import ConfigError
 from pynchy.paths import own_settings
 
