@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
+from agent_runner import boxed
+from pynchy.sessions import keeper
+from pynchy.sessions.box import run_alone
 from pynchy.sessions.supervisor import descendants
 
-KEEPER = [sys.executable, "-P", "-m", "pynchy.sessions.keeper"]
-BOXED = [sys.executable, "-P", "-m", "agent_runner.boxed"]
+KEEPER = run_alone(keeper.__name__)
+BOXED = run_alone(boxed.__name__)
 
 
 def run(*command: str) -> "subprocess.CompletedProcess[str]":

@@ -2,7 +2,8 @@
 
 An agent in a box has its mailbox (`tasks/` to write, `responses/` and `input/` to read), a home and
 a workspace that stay from one runner to the next, and what the settings name besides. It is given
-no variable of the host's but a few harmless ones and those that `pass_env` names.
+no variable of the host's but a few harmless ones and those that `pass_env` names. What we run for
+it outside of the box, or in the box before it, heeds nothing that the agent can write.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pynchy.sessions.supervised import Program, SupervisedLauncher
 
 # The agent's own: its folders in the mailbox, and whether it may write there.
 MAILBOX = {"tasks": True, "responses": False, "input": False}
+_OWN_ROOT = Path(__file__).resolve().parents[2]
 # Where a box finds the far end of its way out.
 SOCKET_INSIDE = "/run/pynchy/proxy"
 
@@ -112,17 +114,16 @@ class BoxedLauncher(SupervisedLauncher):
         env["HOME"] = self.inside(home)
         return self.box(Box(launch, binds, env["HOME"], self.inside(cwd), command, env))
 
-    def first(self, command: list[str], *options: str, python: str = sys.executable) -> list[str]:
+    def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
         """Return the command with what comes before it in the box."""
-        options = (*options, *self._way_out())
-        return [python, "-P", "-m", "agent_runner.boxed", *options, "--", *command]
+        return [*boxed, *options, *self._way_out(), "--", *command]
 
     def keep(self, argv: list[str], *options: str) -> list[str]:
         """Return what runs the box with its keeper before it."""
         if self._settings.proxy:
             host, port = split_address(self._settings.proxy)
             options = (*options, "--proxy", host, str(port))
-        return [sys.executable, "-P", "-m", keeper.__name__, *options, "--", *argv]
+        return [*run_alone(keeper.__name__), *options, "--", *argv]
 
     def _way_out(self) -> tuple[str, ...]:
         if not self._settings.proxy:
@@ -191,13 +192,20 @@ def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
     for path in writable:
         if data.is_relative_to(path):
             raise DeliveryFailed(f"{path} holds pynchy's data folder, so no agent may write there")
-        for other in [*resolved(settings.read, settings.write), *pynchys_own()]:
+        for other in [*resolved(settings.read, settings.write), *pynchys_own(), _OWN_ROOT]:
             # Who can write a folder can put a link in the place of what is bound below it.
             if other != path and other.is_relative_to(path):
                 raise DeliveryFailed(f"{other} lies in {path}, where the agent may write")
     named = resolved(settings.read, settings.write, settings.hide)
     if missing := [path for path in named if not path.exists()]:
         raise DeliveryFailed(f"{missing[0]} is not there")
+
+
+def run_alone(module: str) -> list[str]:
+    """Return what runs a module of ours, whatever lies in the working folder or in a home."""
+    roots = [str(Path(agent_runner.__file__).resolve().parents[1]), str(_OWN_ROOT)]
+    run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-I", "-S", "-c", f"import runpy, sys; sys.path[:0] = {roots}; {run}"]
 
 
 def pynchys_own() -> list[Path]:
