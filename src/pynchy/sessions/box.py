@@ -12,7 +12,6 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,12 +21,12 @@ from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName
 from pynchy.sessions import keeper
 from pynchy.sessions.base import Launch
+from pynchy.sessions.binds import PYNCHY, check_binds, resolved
 from pynchy.sessions.command import told
 from pynchy.sessions.supervised import Program, SupervisedLauncher
 
 # The agent's own: its folders in the mailbox, and whether it may write there.
 MAILBOX = {"tasks": True, "responses": False, "input": False}
-_OWN_ROOT = Path(__file__).resolve().parents[2]
 # Where a box finds the far end of its way out.
 SOCKET_INSIDE = "/run/pynchy/proxy"
 
@@ -180,44 +179,8 @@ class BoxedLauncher(SupervisedLauncher):
         return {name: self._environ[name] for name in names if name in self._environ}
 
 
-def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
-    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
-    data = data.resolve()
-    own = data / "boxes" / group
-    home, workspace = resolved(tuple(map(Path, settings.places(data, group, {}))))
-    writable = [home, workspace, *resolved(settings.write)]
-    for path in [*writable, *resolved(settings.read)]:
-        if path.is_relative_to(data) and not path.is_relative_to(own):
-            raise DeliveryFailed(f"{path} lies in pynchy's data folder, which no agent may see")
-    for path in writable:
-        if data.is_relative_to(path):
-            raise DeliveryFailed(f"{path} holds pynchy's data folder, so no agent may write there")
-        for other in [*resolved(settings.read, settings.write), *pynchys_own(), _OWN_ROOT]:
-            # Who can write a folder can put a link in the place of what is bound below it.
-            if other != path and other.is_relative_to(path):
-                raise DeliveryFailed(f"{other} lies in {path}, where the agent may write")
-    named = resolved(settings.read, settings.write, settings.hide)
-    if missing := [path for path in named if not path.exists()]:
-        raise DeliveryFailed(f"{missing[0]} is not there")
-
-
 def run_alone(module: str) -> list[str]:
     """Return what runs a module of ours, whatever lies in the working folder or in a home."""
-    roots = [str(Path(agent_runner.__file__).resolve().parents[1]), str(_OWN_ROOT)]
+    roots = [str(Path(agent_runner.__file__).resolve().parents[1]), str(PYNCHY)]
     run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     return [sys.executable, "-I", "-S", "-c", f"import runpy, sys; sys.path[:0] = {roots}; {run}"]
-
-
-def pynchys_own() -> list[Path]:
-    """Return where the Python is that runs us, with agent_runner and what that needs."""
-    runner = Path(agent_runner.__file__).resolve().parents[1]
-    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
-    with suppress(OSError):
-        # A Python may be a link in its venv to a place that is nowhere else named.
-        places.add(Path(sys.executable).resolve().parents[1])
-    return sorted(places)
-
-
-def resolved(*groups: tuple[Path, ...]) -> list[Path]:
-    """Return where the paths lead."""
-    return [path.expanduser().resolve() for group in groups for path in group]

@@ -16,15 +16,8 @@ from pathlib import Path
 from agent_runner import boxed
 from pynchy.errors import DeliveryFailed
 from pynchy.sessions import keeper
-from pynchy.sessions.box import (
-    SOCKET_INSIDE,
-    Bind,
-    Box,
-    BoxedLauncher,
-    pynchys_own,
-    resolved,
-    run_alone,
-)
+from pynchy.sessions.binds import pynchys_own, resolved
+from pynchy.sessions.box import SOCKET_INSIDE, Bind, Box, BoxedLauncher, run_alone
 from pynchy.sessions.process import find_runner
 from pynchy.sessions.supervised import Program
 
