@@ -31,11 +31,17 @@ class Document:
     text: str
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a new text, in the manner of the old."""
+        """Return the bytes of a new text, in the manner of the old. Raise ConfigError."""
         old = (self.raw or b"").decode()
         if _has_windows_lines(old):
             text = text.replace("\n", "\r\n")
-        return ((_BOM if old.startswith(_BOM) else "") + text).encode()
+        try:
+            return ((_BOM if old.startswith(_BOM) else "") + text).encode()
+        except UnicodeEncodeError as exc:  # a path may have any bytes in its name
+            raise ConfigError(
+                f"{self.path}: {text[exc.start - 30 : exc.end]!r} is no UTF-8 text, so it cannot be"
+                " written there"
+            ) from exc
 
 
 def read_document(path: Path) -> Document:

@@ -30,7 +30,7 @@ def plan_launcher(
     wanted = dict(zip(_SETTINGS, ("process", place.program, str(place.folder)), strict=True))
     found = text.find(keys)
     if found is not None:
-        same = all(found.get(name) == value for name, value in wanted.items())
+        same = isinstance(found, dict) and wanted.items() <= found.items()
         return [], "" if same else f"[{'.'.join(keys)}] in {path} is there already and was kept"
     try:
         changed = TomlText(document.text).put(keys, wanted)
