@@ -63,6 +63,11 @@ def test_taking_it_out_again_gives_the_old_text(text: str) -> None:
     assert after.text == text
 
 
+@pytest.mark.parametrize("text", ['{"mcp": null}', '{"mcp": [1]}', '{"mcp": {"pynchy": null}}'])
+def test_where_nothing_is_there_is_nothing_to_take_out(text: str) -> None:
+    assert JsonText(text).drop(OURS).text == text
+
+
 def test_a_comment_stays_beside_the_value_that_it_is_about() -> None:
     text = JsonText('{\n  "a": 1 // one\n}\n', comments=True).put(("b",), 2).text
 

@@ -68,10 +68,10 @@ class JsonText:
 
         Raise BadText or Unwritable.
         """
-        text, root = self._with_root()
-        parent, missing = _walk(text, root, path)
-        if missing:
+        if self.find(path) is None:
             return self
+        text, root = self._with_root()
+        parent, _ = _walk(text, root, path)
         key = path[-1]
         wanted = copy.deepcopy(root.plain)
         del _holder(wanted, path)[key]
