@@ -317,6 +317,16 @@ def test_a_folder_that_cannot_be_said_to_the_engine_is_refused(
             "pynchy-agent): sees its mailbox, its home and its workspace, reads /srv/x; the whole",
             True,
         ),
+        (
+            {"launcher": settings_of("docker", options=["--volume", "/:/all", "--env=A=secret"])},
+            "no network; with options of yours: --volume --env; at most",
+            True,
+        ),
+        (
+            {"launcher": settings_of("bubblewrap")},
+            "its workspace; reads what you can read elsewhere but in homes (/etc",
+            True,
+        ),
     ],
 )
 def test_how_isolated_an_agent_is_is_said_in_plain_words(
