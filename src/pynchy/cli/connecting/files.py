@@ -88,7 +88,12 @@ def replace_document(document: Document, text: str, now: datetime, mode: int) ->
     try:
         real.parent.mkdir(mode=0o777 if mode & _OTHERS else 0o700, parents=True, exist_ok=True)
         copy = _keep_copy(real, document.raw, now)
-        _replace(real, document, document.encode(text), mode)
+        try:
+            _replace(real, document, document.encode(text), mode)
+        except ConfigError:  # it was left alone, so there is nothing that the copy is of
+            if copy is not None:
+                copy.unlink()
+            raise
     except OSError as exc:
         raise ConfigError(f"{document.path}: cannot be written: {_reason(exc)}") from exc
     return copy
