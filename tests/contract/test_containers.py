@@ -133,6 +133,8 @@ async def test_what_an_earlier_runner_left_is_removed_before_the_session_is_resu
     await until(here.exists, "the container")
     kill_what_started_it(tmp_path / "data")
     await first.ended()
+    # What the supervisor had started holds the job's lock until it is gone as well.
+    await until(lambda: not launcher._is_locked(launch.stem), "the end of the command")  # noqa: SLF001
     here.unlink()
 
     second = await launcher.start(launch)

@@ -105,6 +105,32 @@ async def test_it_sees_neither_other_groups_nor_questions_nor_the_token_nor_its_
     assert not {"AWS_SECRET_ACCESS_KEY", "PYNCHY_DATA_DIR"} & {*report["environ"]}
 
 
+TRAP = """
+trap = "import os, pathlib; pathlib.Path(os.environ.get('OUTSIDE', '/nowhere')).write_text('hello')"
+minor = f"python{sys.version_info.major}.{sys.version_info.minor}"
+for folder in (pathlib.Path(), pathlib.Path.home() / ".local/lib" / minor / "site-packages"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("sitecustomize.py", "usercustomize.py", "agent_runner.py", "pynchy.py"):
+        (folder / name).write_text(trap)
+    (folder / "trap.pth").write_text(trap)
+
+"""
+
+
+async def test_what_it_leaves_for_the_next_python_is_never_run_outside(
+    boxes: Boxes, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    env = {"PYTHONPATH": str(boxes.work), "TMPDIR": str(boxes.work), "OUTSIDE": str(outside)}
+    await boxes.open(TRAP, env=env)
+
+    await boxes.visit()
+    await boxes.visit()
+
+    assert (boxes.home / ".local").exists()
+    assert not outside.exists()
+
+
 NETWORK = """
 ports = json.loads(pathlib.Path("ports.json").read_text())
 for name, port in ports.items():

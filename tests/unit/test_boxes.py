@@ -1,5 +1,6 @@
 """Boxes as they are asked for: what is bound, hidden, told and refused. Nothing is run."""
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_runner import boxed
 from pynchy.config import GroupSettings, LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName, RequestId, SessionId
@@ -16,6 +18,7 @@ from pynchy.sessions.base import Launch
 from pynchy.sessions.bubblewrap import BubblewrapLauncher
 from pynchy.sessions.docker import DockerLauncher
 from pynchy.sessions.isolation import isolation_of
+from pynchy.sessions.supervised import Program
 
 GROUP = GroupName("team")
 
@@ -60,6 +63,12 @@ def docker(
     return DockerLauncher(data, GROUP, settings_of("docker", **settings), environ, uid)
 
 
+def told(program: Program) -> dict[str, str]:
+    """Return the environment of an agent in bubblewrap."""
+    env: dict[str, str] = json.loads(program.env[boxed.ENVIRONMENT])
+    return env
+
+
 def values_of(argv: list[str], option: str) -> list[str]:
     return [value for name, value in pairwise(argv) if name == option]
 
@@ -96,7 +105,7 @@ def test_an_agent_in_a_box_is_told_no_variable_that_was_not_meant_for_it(
 
     program = launcher.program(replace(launch, agent="claude", task="Mend it"))
 
-    assert program.env == {
+    assert told(program) == {
         "A": "1",
         "HOME": str(data / "boxes" / GROUP / "home"),
         "LANG": "C",
@@ -107,7 +116,21 @@ def test_an_agent_in_a_box_is_told_no_variable_that_was_not_meant_for_it(
         "PYNCHY_TASK": "Mend it",
     }
     passing = bubblewrap(data, environ, pass_env=["API_KEY", "MISSING"])
-    assert passing.program(launch).env["API_KEY"] == "sk-hidden"
+    assert told(passing.program(launch))["API_KEY"] == "sk-hidden"
+
+
+def test_what_makes_a_box_heeds_no_variable_of_the_agents(
+    data: Path, launch: Launch, environ: dict[str, str]
+) -> None:
+    env = {"LD_PRELOAD": "/srv/a.so", "PYTHONPATH": "/srv", "TMPDIR": "/srv"}
+
+    box = bubblewrap(data, environ, env=env).program(launch)
+    container = docker(data, environ, env=env, network="proxy", proxy="[::1]:8080").program(launch)
+
+    assert {*box.env} == {"PATH", "LANG", boxed.ENVIRONMENT}
+    assert not {"LD_PRELOAD", "TMPDIR"} & {*container.env}
+    for program in (box, container):
+        assert program.argv[1:3] == ["-I", "-S"]
 
 
 def leaks(data: Path) -> dict[str, dict[str, Any]]:
@@ -132,6 +155,29 @@ def test_a_box_that_would_show_or_give_away_too_much_is_not_made(
 
     with pytest.raises(DeliveryFailed, match=words):
         make(data, environ, **settings).program(launch)
+
+
+def test_a_container_that_would_show_the_token_in_a_folder_to_read_is_not_made(
+    data: Path, launch: Launch, environ: dict[str, str]
+) -> None:
+    with pytest.raises(DeliveryFailed, match="holds pynchy's data folder, which no agent may see"):
+        docker(data, environ, read=[str(data.parent)]).program(launch)
+
+
+def test_what_the_agent_could_move_out_of_its_cover_is_not_said_to_be_hidden(
+    data: Path, launch: Launch, environ: dict[str, str], tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    (work / "deep").mkdir(parents=True)
+    for secret in (work / "deep" / "secret", work / "secret"):
+        secret.touch()
+
+    deep = {"workspace": str(work), "hide": [str(work / "deep" / "secret")]}
+    with pytest.raises(DeliveryFailed, match="the agent may move"):
+        bubblewrap(data, environ, **deep).program(launch)
+
+    argv = bubblewrap(data, environ, workspace=str(work), hide=[str(work / "secret")])
+    assert str(work / "secret") in argv.program(launch).argv
 
 
 def test_the_hosts_own_settings_are_hidden_or_the_box_is_not_made(
@@ -269,6 +315,16 @@ def test_a_folder_that_cannot_be_said_to_the_engine_is_refused(
         (
             {"launcher": settings_of("docker", network="host", read=["/srv/x"])},
             "pynchy-agent): sees its mailbox, its home and its workspace, reads /srv/x; the whole",
+            True,
+        ),
+        (
+            {"launcher": settings_of("docker", options=["--volume", "/:/all", "--env=A=secret"])},
+            "no network; with options of yours: --volume --env; at most",
+            True,
+        ),
+        (
+            {"launcher": settings_of("bubblewrap")},
+            "its workspace; reads what you can read elsewhere but in homes (/etc",
             True,
         ),
     ],

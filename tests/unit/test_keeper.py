@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
+from agent_runner import boxed, relay
+from pynchy.sessions import keeper
+from pynchy.sessions.box import run_alone
 from pynchy.sessions.supervisor import descendants
 
-KEEPER = [sys.executable, "-P", "-m", "pynchy.sessions.keeper"]
-BOXED = [sys.executable, "-P", "-m", "agent_runner.boxed"]
+KEEPER = run_alone(keeper.__name__)
+BOXED = run_alone(boxed.__name__)
 
 
 def run(*command: str) -> "subprocess.CompletedProcess[str]":
@@ -67,6 +70,30 @@ def test_what_is_sent_to_the_near_end_arrives_at_the_one_address_and_comes_back(
         )  # fmt: skip
 
     assert (done.stdout, done.returncode) == ("HELLO\n", 0), done.stderr
+
+
+def test_a_connection_for_which_there_is_no_thread_is_closed_and_the_next_is_carried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = iter([True])
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            if next(refused, False):
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    near, far = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+    with near, far:
+        relay.relay(near, lambda: socket.create_connection(far.getsockname(), 20))
+        monkeypatch.setattr(relay.threading, "Thread", Thread)
+        with socket.create_connection(near.getsockname(), 20) as first:
+            assert first.recv(1) == b""
+        with socket.create_connection(near.getsockname(), 20) as second:
+            line, _ = far.accept()
+            with line:
+                second.sendall(b"x")
+                assert line.recv(1) == b"x"
 
 
 def test_nothing_is_left_of_the_way_out_when_the_command_has_ended() -> None:

@@ -32,6 +32,7 @@ from pynchy.cli.options import complete_groups, config_option, data_dir_option, 
 from pynchy.cli.output import is_terminal, show_json
 from pynchy.cli.text import clean
 from pynchy.datafolder import DataFolder
+from pynchy.errors import ConfigError
 from pynchy.model import GROUP_PATTERN
 
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
@@ -128,12 +129,14 @@ def connect_command(  # noqa: PLR0913 - each is an option
     """
     place = find_place(program, Scope(scope), os.environ, Path.cwd())
     known = find_server(place)
-    name = _group(place, group or (known.group if known and known.is_ours else ""))
-    told = _Told(program, place.scope, name, [])
+    name = group or (known.group if known and known.is_ours else "")
+    told = _Told(program, place.scope, name if remove else _group(place, name), [])
     if remove:
         told.changes = plan_removal(place, os.environ)
     else:
         _plan(told, place, data, config, resume=resume)
+    for change in told.changes:  # before anything is shown or written
+        change.document.encode(change.text)
     if not as_json:
         _show(told)
     agreed = bool(told.changes) and not dry_run and _is_agreed(yes=yes, as_json=as_json)
@@ -222,9 +225,13 @@ def _write(told: _Told) -> None:
     for change in told.changes:  # all of them first, so that none is written alone
         check_writable(change.path)
     now = datetime.now().astimezone()
-    for change in told.changes:
+    for number, change in enumerate(told.changes):
         mode = 0o600 if change.is_private else 0o666
-        told.copies.append(replace_document(change.document, change.text, now, mode))
+        try:
+            told.copies.append(replace_document(change.document, change.text, now, mode))
+        except ConfigError as exc:
+            done = ", ".join(str(one.path) for one in told.changes[:number])
+            raise ConfigError(f"{exc}" + (f"; already written: {done}" if done else "")) from exc
     told.written = True
 
 
@@ -243,7 +250,7 @@ def _say(told: _Told, *, remove: bool, resume: bool, dry_run: bool) -> None:
 
 def _say_written(told: _Told, *, remove: bool, resume: bool) -> None:
     for change, copy in zip(told.changes, told.copies, strict=True):
-        click.echo(f"Wrote {change.path}" + (f" (before: {copy.name})" if copy else ""))
+        click.echo(clean(f"Wrote {change.path}" + (f" (before: {copy.name})" if copy else "")))
     if remove:
         click.echo(
             f"{told.program} is no longer connected. A program that runs keeps it to its end."

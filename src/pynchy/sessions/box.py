@@ -2,7 +2,8 @@
 
 An agent in a box has its mailbox (`tasks/` to write, `responses/` and `input/` to read), a home and
 a workspace that stay from one runner to the next, and what the settings name besides. It is given
-no variable of the host's but a few harmless ones and those that `pass_env` names.
+no variable of the host's but a few harmless ones and those that `pass_env` names. What we run for
+it outside of the box, or in the box before it, heeds nothing that the agent can write.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName
 from pynchy.sessions import keeper
 from pynchy.sessions.base import Launch
+from pynchy.sessions.binds import PYNCHY, check_binds, resolved
 from pynchy.sessions.command import told
 from pynchy.sessions.supervised import Program, SupervisedLauncher
 
@@ -112,17 +113,16 @@ class BoxedLauncher(SupervisedLauncher):
         env["HOME"] = self.inside(home)
         return self.box(Box(launch, binds, env["HOME"], self.inside(cwd), command, env))
 
-    def first(self, command: list[str], *options: str, python: str = sys.executable) -> list[str]:
+    def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
         """Return the command with what comes before it in the box."""
-        options = (*options, *self._way_out())
-        return [python, "-P", "-m", "agent_runner.boxed", *options, "--", *command]
+        return [*boxed, *options, *self._way_out(), "--", *command]
 
     def keep(self, argv: list[str], *options: str) -> list[str]:
         """Return what runs the box with its keeper before it."""
         if self._settings.proxy:
             host, port = split_address(self._settings.proxy)
             options = (*options, "--proxy", host, str(port))
-        return [sys.executable, "-P", "-m", keeper.__name__, *options, "--", *argv]
+        return [*run_alone(keeper.__name__), *options, "--", *argv]
 
     def _way_out(self) -> tuple[str, ...]:
         if not self._settings.proxy:
@@ -179,37 +179,8 @@ class BoxedLauncher(SupervisedLauncher):
         return {name: self._environ[name] for name in names if name in self._environ}
 
 
-def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
-    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
-    data = data.resolve()
-    own = data / "boxes" / group
-    home, workspace = resolved(tuple(map(Path, settings.places(data, group, {}))))
-    writable = [home, workspace, *resolved(settings.write)]
-    for path in [*writable, *resolved(settings.read)]:
-        if path.is_relative_to(data) and not path.is_relative_to(own):
-            raise DeliveryFailed(f"{path} lies in pynchy's data folder, which no agent may see")
-    for path in writable:
-        if data.is_relative_to(path):
-            raise DeliveryFailed(f"{path} holds pynchy's data folder, so no agent may write there")
-        for other in [*resolved(settings.read, settings.write), *pynchys_own()]:
-            # Who can write a folder can put a link in the place of what is bound below it.
-            if other != path and other.is_relative_to(path):
-                raise DeliveryFailed(f"{other} lies in {path}, where the agent may write")
-    named = resolved(settings.read, settings.write, settings.hide)
-    if missing := [path for path in named if not path.exists()]:
-        raise DeliveryFailed(f"{missing[0]} is not there")
-
-
-def pynchys_own() -> list[Path]:
-    """Return where the Python is that runs us, with agent_runner and what that needs."""
-    runner = Path(agent_runner.__file__).resolve().parents[1]
-    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
-    with suppress(OSError):
-        # A Python may be a link in its venv to a place that is nowhere else named.
-        places.add(Path(sys.executable).resolve().parents[1])
-    return sorted(places)
-
-
-def resolved(*groups: tuple[Path, ...]) -> list[Path]:
-    """Return where the paths lead."""
-    return [path.expanduser().resolve() for group in groups for path in group]
+def run_alone(module: str) -> list[str]:
+    """Return what runs a module of ours, whatever lies in the working folder or in a home."""
+    roots = [str(Path(agent_runner.__file__).resolve().parents[1]), str(PYNCHY)]
+    run = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+    return [sys.executable, "-I", "-S", "-c", f"import runpy, sys; sys.path[:0] = {roots}; {run}"]

@@ -7,14 +7,17 @@ outside, so a session that was begun without a box can be resumed in one.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_runner import boxed
 from pynchy.errors import DeliveryFailed
 from pynchy.sessions import keeper
-from pynchy.sessions.box import SOCKET_INSIDE, Bind, Box, BoxedLauncher, pynchys_own, resolved
+from pynchy.sessions.binds import pynchys_own, resolved
+from pynchy.sessions.box import SOCKET_INSIDE, Bind, Box, BoxedLauncher, run_alone
 from pynchy.sessions.process import find_runner
 from pynchy.sessions.supervised import Program
 
@@ -58,9 +61,12 @@ class BubblewrapLauncher(BoxedLauncher):
             raise DeliveryFailed("bwrap is not installed (Debian: apt-get install bubblewrap)")
         self._check_sight(box)
         argv = [program, *self._namespaces(), *self._root(), *self._mounts(box.binds)]
-        argv += ["--chdir", box.cwd, "--", *self.first(box.command, *self._first_options())]
+        first = self.first(run_alone(boxed.__name__), box.command, *self._first_options())
+        argv += ["--chdir", box.cwd, "--", *first]
         limits = ("--memory", str(self._settings.memory), "--tasks", str(self._settings.pids))
-        return Program(self.keep(argv, "--deaf", *limits), None, box.env)
+        # Unread until the box is shut: a path for modules or libraries may lead into it.
+        env = {**self.harmless(), boxed.ENVIRONMENT: json.dumps(box.env)}
+        return Program(self.keep(argv, "--deaf", *limits), None, env)
 
     def hidden(self) -> list[Path]:
         """Return the folders that are empty in the box, none of them inside another."""

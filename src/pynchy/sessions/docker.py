@@ -31,7 +31,7 @@ _ENGINE_SECONDS = 20.0
 _NAME_LETTERS = 24
 # What the engine's own command needs of the environment must not be changed by the agent's.
 _ENGINES_OWN = frozenset({"HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR"})
-_ENGINES_PREFIXES = ("DOCKER_", "CONTAINER", "PODMAN_", "BUILDAH_")
+_ENGINES_PREFIXES = ("DOCKER_", "CONTAINER", "PODMAN_", "BUILDAH_", "LD_")
 # The value of --mount is a line of comma-separated fields, which the engines read differently.
 _NOT_IN_MOUNTS = frozenset(',"\n\r')
 
@@ -83,7 +83,8 @@ class DockerLauncher(BoxedLauncher):
         return Program(argv, None, env, (self._settings.engine, "rm", "--force", name))
 
     def _command(self, box: Box) -> list[str]:
-        return self.first(box.command, python="python3") if self._settings.proxy else box.command
+        boxed = ["python3", "-P", "-m", "agent_runner.boxed"]
+        return self.first(boxed, box.command) if self._settings.proxy else box.command
 
     def _labels(self, launch: Launch) -> Iterator[str]:
         labels = {"data": self._key(), "session": launch.session_id, "launch": launch.stem}

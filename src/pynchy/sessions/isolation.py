@@ -51,7 +51,15 @@ def _box(launcher: LauncherSettings, uid: int | None) -> str:
     else:
         where = "in a box (bubblewrap): sees this machine's programs,"
     network = _NETWORKS.get(launcher.network, f"no network but {launcher.proxy}")
-    parts = [f"{where} its mailbox, its home and its workspace{_besides(launcher)}", network]
+    parts = [f"{where} its mailbox, its home and its workspace{_besides(launcher)}"]
+    if launcher.kind == "bubblewrap":
+        parts.append("reads what you can read elsewhere but in homes (/etc, /opt, /srv, /var)")
+    parts.append(network)
+    if launcher.options:
+        # They come last on the engine's command line, and can take any wall down. Their values
+        # may be secret.
+        names = [word.partition("=")[0] for word in launcher.options if word.startswith("-")]
+        parts.append(f"with options of yours: {' '.join(names)}")
     parts.append(f"at most {launcher.memory // _MIB} MiB and {launcher.pids} processes and threads")
     if not (os.getuid() if uid is None else uid):
         parts.append("it is root without root's powers: set agent_uid to make it somebody else")

@@ -266,6 +266,59 @@ def test_what_cannot_be_is_said(run: Run, arguments: tuple[str, ...], words: str
     assert words in result.stderr
 
 
+@pytest.mark.parametrize("launcher", ['"mine"', "[]", "3"])
+def test_a_launcher_that_is_no_table_is_kept_and_said(
+    run: Run, tmp_path: Path, launcher: str
+) -> None:
+    settings = tmp_path / "mine.toml"
+    settings.write_text(f"[groups.web]\nlauncher = {launcher}\n")
+    told = ("--scope", "project", "--group", "web", "--config", str(settings))
+
+    result = run("connect", "claude", "--resume", *told, "--dry-run")
+
+    assert result.exit_code == 0, result.output
+    assert "[groups.web.launcher]" in result.stdout
+    assert "is there already and was kept" in result.stdout
+
+
+def test_to_remove_what_is_not_there_needs_no_name_for_a_group(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nameless = tmp_path / "日本"
+    nameless.mkdir()
+    monkeypatch.chdir(nameless)
+
+    result = run("connect", "codex", "--scope", "project", "--remove", "--yes")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "codex is not connected (project)" in result.stdout
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+
+    result = run("connect", "claude", "--scope", "project", "--group", "web", "--yes")
+
+    assert result.exit_code == 1
+    assert "no UTF-8 text" in result.stderr
+
+
+def test_what_was_written_before_something_failed_is_said(
+    run: Run, files: dict[str, Path], home: Path
+) -> None:
+    home.mkdir(exist_ok=True)
+    (home / ".claude").write_text("in the way")
+
+    result = run("connect", "claude", "--yes")
+
+    assert result.exit_code == 1
+    assert f"already written: {files['claude']}" in result.stderr
+
+
 def connections(run: Run) -> dict[str, dict[str, Any]]:
     found = json.loads(run("doctor", "--json").stdout)
     return {one["check"]: one for one in found if one["check"].startswith(PROGRAMS)}
@@ -343,6 +396,19 @@ def test_doctor_starts_no_stranger_from_a_projects_files(run: Run, tmp_path: Pat
     assert "not the pynchy that runs" in found["opencode (project)"]["detail"]
     assert "PYTHONPATH" in found["codex (project)"]["detail"]
     assert not (tmp_path / "started").exists()
+
+
+def test_doctor_runs_no_other_command_of_pynchys_that_a_projects_file_names(
+    run: Run, files: dict[str, Path], tmp_path: Path
+) -> None:
+    command = [PYNCHY, "connect", "claude", "--yes", "--group", "mcp"]
+    servers = {"mcp": {"pynchy": {"type": "local", "command": command}}}
+    (tmp_path / "opencode.json").write_text(json.dumps(servers))
+
+    [finding] = connections(run).values()
+
+    assert "does not start `pynchy mcp`" in finding["detail"]
+    assert not files["claude"].exists()
 
 
 def test_arguments_are_completed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,7 @@ def test_what_somebody_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
         replace_document(document, "new", NOW, 0o600)
 
     assert path.read_text() == "theirs"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path: Path) -> None:

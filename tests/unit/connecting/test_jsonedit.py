@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pynchy.cli.connecting import jsonedit
 from pynchy.cli.connecting.jsonedit import JsonText
 from pynchy.cli.connecting.jsontext import BadText
+from pynchy.cli.connecting.rereading import Unwritable
 
 OURS = ("mcp", "pynchy")
 ENTRY = {"command": ["pynchy", "mcp"], "enabled": True}
@@ -61,6 +63,11 @@ def test_taking_it_out_again_gives_the_old_text(text: str) -> None:
     assert after.text == text
 
 
+@pytest.mark.parametrize("text", ['{"mcp": null}', '{"mcp": [1]}', '{"mcp": {"pynchy": null}}'])
+def test_where_nothing_is_there_is_nothing_to_take_out(text: str) -> None:
+    assert JsonText(text).drop(OURS).text == text
+
+
 def test_a_comment_stays_beside_the_value_that_it_is_about() -> None:
     text = JsonText('{\n  "a": 1 // one\n}\n', comments=True).put(("b",), 2).text
 
@@ -71,6 +78,31 @@ def test_a_value_on_the_line_of_a_comment_is_not_swallowed_by_it() -> None:
     text = JsonText('{ // first\n  "ours": 1, "b": 2 }', comments=True).drop(("ours",))
 
     assert text.plain == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "mcp": {\n    "other": 1 // one, two\n  }\n}\n',
+        '{"mcp": {"other": 1 /* a */}, "x": 2 /* b */, "y": 3}',
+        '{\n  "a": [1, 2] // see http://x, y\n}',
+        '{\n  "a": 1 /* x, y */\n  // , }\n}',
+    ],
+)
+def test_a_comma_in_a_comment_is_not_taken_for_one_of_the_text(text: str) -> None:
+    before = JsonText(text, comments=True)
+
+    after = before.put(OURS, ENTRY)
+
+    assert after.find(OURS) == ENTRY
+    assert after.drop(OURS) == before
+
+
+def test_an_edit_that_would_say_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonedit, "_append", lambda text, *_: text.replace("1", "2"))
+
+    with pytest.raises(Unwritable):
+        JsonText('{"a": 1}').put(OURS, ENTRY)
 
 
 def test_an_empty_file_is_an_empty_object() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from pynchy.cli.connecting.jsontext import BadText
-from pynchy.cli.connecting.tomledit import TomlText, Unwritable, write_value
+from pynchy.cli.connecting.rereading import Unwritable
+from pynchy.cli.connecting.tomledit import TomlText, write_value
 
 OURS = ("mcp_servers", "pynchy")
 ENTRY = {"command": "/opt/pynchy", "args": ["mcp"], "env": {"A": "1"}, "limit": 60, "on": True}
@@ -87,6 +88,12 @@ def test_a_broken_text_is_refused_with_its_line(text: str, line: int) -> None:
         _ = TomlText(text).plain
 
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["deep", "long"])
+def test_a_text_that_no_reader_can_bear_is_refused_too(value: str) -> None:
+    with pytest.raises(BadText):
+        _ = TomlText(f"a = {value}\n").plain
 
 
 @pytest.mark.parametrize("value", ['quote " and \\', "\x00\x1f\x7f", "ü 🎉", "", "\n\r\t"])

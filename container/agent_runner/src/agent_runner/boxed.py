@@ -2,10 +2,12 @@
 
     python -m agent_runner.boxed [--uid N] [--processes N] [--port N --socket PATH] -- command …
 
-What it does not need to stay for, it makes way for: without a way out it becomes the command.
+What it does not need to stay for, it makes way for: without a way out it becomes the command. The
+command's environment may come in one variable, so that nothing that runs before it heeds it.
 """
 
 import argparse
+import json
 import os
 import resource
 import signal
@@ -17,6 +19,8 @@ from types import FrameType
 
 from agent_runner.relay import relay
 
+# The whole environment of the command, as JSON.
+ENVIRONMENT = "PYNCHY_BOX_ENVIRONMENT"
 _NOT_STARTED = 127
 _BY_SIGNAL = 128
 
@@ -29,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.uid is not None:
         _become(options.uid)
     _limit(options.processes)
+    _take_environment()
     try:
         if options.port is None:
             os.execvp(options.command[0], options.command)  # noqa: S606 - that is its purpose
@@ -49,6 +54,12 @@ def _limit(processes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if processes is not None:
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+
+
+def _take_environment() -> None:
+    if (told := os.environ.pop(ENVIRONMENT, None)) is not None:
+        os.environ.clear()
+        os.environ.update(json.loads(told))
 
 
 def _run_beside_relay(command: list[str], port: int, path: str) -> int:

@@ -30,7 +30,11 @@ def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None
                 near, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=serve, args=(near,), daemon=True).start()
+            try:
+                threading.Thread(target=serve, args=(near,), daemon=True).start()
+            except RuntimeError:  # the box has as many threads as it may: the next one may fit
+                near.close()
+                free.release()
 
     threading.Thread(target=accept, daemon=True).start()
 

@@ -11,7 +11,7 @@ from pynchy.cli.checks.finding import Finding, fine, problem
 from pynchy.config import GroupSettings, LauncherSettings
 from pynchy.datafolder import DataFolder
 from pynchy.errors import DeliveryFailed
-from pynchy.sessions.box import check_binds
+from pynchy.sessions.binds import check_binds
 from pynchy.sessions.bubblewrap import PROGRAM, TRIAL
 
 _SECONDS = 20.0

@@ -31,11 +31,17 @@ class Document:
     text: str
 
     def encode(self, text: str) -> bytes:
-        """Return the bytes of a new text, in the manner of the old."""
+        """Return the bytes of a new text, in the manner of the old. Raise ConfigError."""
         old = (self.raw or b"").decode()
         if _has_windows_lines(old):
             text = text.replace("\n", "\r\n")
-        return ((_BOM if old.startswith(_BOM) else "") + text).encode()
+        try:
+            return ((_BOM if old.startswith(_BOM) else "") + text).encode()
+        except UnicodeEncodeError as exc:  # a path may have any bytes in its name
+            raise ConfigError(
+                f"{self.path}: {text[exc.start - 30 : exc.end]!r} is no UTF-8 text, so it cannot be"
+                " written there"
+            ) from exc
 
 
 def read_document(path: Path) -> Document:
@@ -82,7 +88,12 @@ def replace_document(document: Document, text: str, now: datetime, mode: int) ->
     try:
         real.parent.mkdir(mode=0o777 if mode & _OTHERS else 0o700, parents=True, exist_ok=True)
         copy = _keep_copy(real, document.raw, now)
-        _replace(real, document, document.encode(text), mode)
+        try:
+            _replace(real, document, document.encode(text), mode)
+        except ConfigError:  # it was left alone, so there is nothing that the copy is of
+            if copy is not None:
+                copy.unlink()
+            raise
     except OSError as exc:
         raise ConfigError(f"{document.path}: cannot be written: {_reason(exc)}") from exc
     return copy

@@ -2,10 +2,13 @@
 
 put(text, ("mcpServers", "pynchy"), {...})     drop(text, ("mcpServers", "pynchy"))
 add(text, ("permissions", "allow"), "x")       take(text, ("permissions", "allow"), "x")
+
+The result is read again, and where it does not say exactly what was meant, the change is refused.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Sequence
@@ -13,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pynchy.cli.connecting.jsontext import BadText, Value, read
+from pynchy.cli.connecting.rereading import reread
 
 Path = Sequence[str]
 
-_COMMA = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*,", re.DOTALL)
+# Atomic: a comment that was passed is never looked into for the comma.
+_COMMA = re.compile(r"(?>\s|//[^\n]*|/\*.*?\*/)*+,", re.DOTALL)
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
@@ -40,33 +45,43 @@ class JsonText:
         return value
 
     def put(self, path: Path, value: object) -> JsonText:
-        """Return the text with that value at the path. Raise BadText where none can be there."""
+        """Return the text with that value at the path.
+
+        Raise BadText where none can be there, Unwritable where the text cannot be edited.
+        """
         text, root = self._with_root()
         parent, missing = _walk(text, root, path)
+        wanted = copy.deepcopy(root.plain)
+        _holder(wanted, path)[path[-1]] = value
         if not missing:
-            old = parent.members[path[-1]]
-            return self._of(_paste(text, old.start, old.end, self._written(text, value, len(path))))
+            old, new = parent.members[path[-1]], self._written(text, value, len(path))
+            return self._of(_paste(text, old.start, old.end, new), wanted)
         for key in reversed(missing[1:]):
             value = {key: value}
         depth = len(path) - len(missing) + 1
         member = f"{json.dumps(missing[0], ensure_ascii=False)}: "
         written = self._written(text, value, depth)
-        return self._of(_append(text, parent, member + written, _indent(text) * depth))
+        return self._of(_append(text, parent, member + written, _indent(text) * depth), wanted)
 
     def drop(self, path: Path) -> JsonText:
-        """Return the text without the value, and without what held nothing else."""
-        text, root = self._with_root()
-        parent, missing = _walk(text, root, path)
-        if missing:
+        """Return the text without the value, and without what held nothing else.
+
+        Raise BadText or Unwritable.
+        """
+        if self.find(path) is None:
             return self
+        text, root = self._with_root()
+        parent, _ = _walk(text, root, path)
         key = path[-1]
-        without = self._of(_cut(text, parent, parent.keys[key], parent.members[key].end))
+        wanted = copy.deepcopy(root.plain)
+        del _holder(wanted, path)[key]
+        without = self._of(_cut(text, parent, parent.keys[key], parent.members[key].end), wanted)
         if len(path) > 1 and len(parent.members) == 1 and _is_bare(without, path[:-1]):
             return without.drop(path[:-1])
         return without
 
     def add(self, path: Path, item: str) -> JsonText:
-        """Return the text with that item in the list at the path."""
+        """Return the text with that item in the list at the path. Raise BadText or Unwritable."""
         found = self.find(path)
         if found is None:
             return self.put(path, [item])
@@ -74,23 +89,28 @@ class JsonText:
             raise BadText(f"{'.'.join(path)} is no list", self.text, 0)
         if item in found:
             return self
-        items = _at(self._root(), path)
+        root = self._root()
+        wanted = copy.deepcopy(root.plain)
+        _holder(wanted, path)[path[-1]].append(item)
         indent = _indent(self.text) * (len(path) + 1)
-        return self._of(_append(self.text, items, json.dumps(item), indent))
+        return self._of(_append(self.text, _at(root, path), json.dumps(item), indent), wanted)
 
     def take(self, path: Path, item: str) -> JsonText:
-        """Return the text without that item in the list at the path."""
+        """Return the text without that item in the list. Raise BadText or Unwritable."""
         found = self.find(path)
         if not isinstance(found, list) or item not in found:
             return self
         if found == [item]:
             return self.drop(path)
-        items = _at(self._root(), path)
+        root = self._root()
+        wanted = copy.deepcopy(root.plain)
+        _holder(wanted, path)[path[-1]].remove(item)
+        items = _at(root, path)
         old = items.items[found.index(item)]
-        return self._of(_cut(self.text, items, old.start, old.end))
+        return self._of(_cut(self.text, items, old.start, old.end), wanted)
 
-    def _of(self, text: str) -> JsonText:
-        return JsonText(text, self.comments)
+    def _of(self, text: str, wanted: object) -> JsonText:
+        return reread(JsonText(text, self.comments), wanted)
 
     def _root(self) -> Value:
         return self._with_root()[1]
@@ -125,6 +145,13 @@ def _at(root: Value, path: Path) -> Value:
     for key in path:
         root = root.members[key]
     return root
+
+
+def _holder(plain: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the object that holds, or is to hold, the value at the path."""
+    for key in path[:-1]:
+        plain = plain.setdefault(key, {})
+    return plain
 
 
 def _is_bare(json_text: JsonText, path: Path) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 from pynchy.cli.connecting.files import read_document
 from pynchy.cli.connecting.plan import Change, open_text
 from pynchy.cli.connecting.programs import Format, Place
-from pynchy.cli.connecting.tomledit import TomlText, Unwritable, write_table
+from pynchy.cli.connecting.rereading import Unwritable
+from pynchy.cli.connecting.tomledit import TomlText, write_table
 from pynchy.errors import ConfigError
 from pynchy.paths import own_settings
 
@@ -29,7 +30,7 @@ def plan_launcher(
     wanted = dict(zip(_SETTINGS, ("process", place.program, str(place.folder)), strict=True))
     found = text.find(keys)
     if found is not None:
-        same = all(found.get(name) == value for name, value in wanted.items())
+        same = isinstance(found, dict) and wanted.items() <= found.items()
         return [], "" if same else f"[{'.'.join(keys)}] in {path} is there already and was kept"
     try:
         changed = TomlText(document.text).put(keys, wanted)

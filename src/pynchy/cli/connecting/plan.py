@@ -22,7 +22,8 @@ from pynchy.cli.connecting.programs import (
     read_entry,
     write_entry,
 )
-from pynchy.cli.connecting.tomledit import TomlText, Unwritable, write_table
+from pynchy.cli.connecting.rereading import Unwritable
+from pynchy.cli.connecting.tomledit import TomlText, write_table
 from pynchy.cli.text import to_json
 from pynchy.errors import ConfigError
 
@@ -155,7 +156,7 @@ def _permission(environ: Mapping[str, str], *, wanted: bool) -> Change:
     text = JsonText(document.text)
     try:
         changed = text.add(_ALLOW, CLAUDE_RULE) if wanted else text.take(_ALLOW, CLAUDE_RULE)
-    except BadText as exc:
+    except (BadText, Unwritable) as exc:
         raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
     return Change(document, changed.text)
 

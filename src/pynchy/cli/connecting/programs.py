@@ -66,7 +66,7 @@ class Server:
     @property
     def is_ours(self) -> bool:
         """Say whether it is `pynchy mcp`, wherever that lies."""
-        return Path(self.argv[0]).name == "pynchy" and "mcp" in self.argv[1:]
+        return Path(self.argv[0]).name == "pynchy" and self.argv[1:2] == ("mcp",)
 
     @property
     def group(self) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pynchy.cli.connecting.jsontext import BadText
+from pynchy.cli.connecting.rereading import Unwritable, reread
 
 Path = Sequence[str]
 
@@ -23,10 +24,6 @@ _QUOTES = re.compile(r"\"\"\"|'''|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|#[^\n]*|[\[\]
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _BARE = re.compile(r"[A-Za-z0-9_-]+\Z")
 _PLACE = re.compile(r"\(at line (\d+)")
-
-
-class Unwritable(Exception):
-    """The text says it in a way that is not ours to rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,9 @@ class TomlText:
         """What the text says. Raise BadText."""
         try:
             return tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as exc:
+        except RecursionError as exc:
+            raise BadText("it is nested too deep", "", 0) from exc
+        except ValueError as exc:  # also of a number that is too long, which has no place
             found = _PLACE.search(str(exc))
             error = BadText(str(exc), "", 0)
             error.line = int(found.group(1)) if found else self.text.count("\n") + 1
@@ -66,9 +65,9 @@ class TomlText:
         spans = self._spans(path)
         if not spans:
             text = self.text.rstrip() + "\n\n" if self.text.strip() else self.text
-            return _checked(text + written, wanted)
+            return reread(TomlText(text + written), wanted)
         start, end = spans[0]
-        return _checked(self._without(spans[1:], (start, end, written)), wanted)
+        return reread(TomlText(self._without(spans[1:], (start, end, written))), wanted)
 
     def drop(self, path: Path) -> TomlText:
         """Return the text without the table at the path. Raise BadText or Unwritable."""
@@ -82,7 +81,7 @@ class TomlText:
         for depth in range(len(path) - 1, 0, -1):
             if not parents[depth] and not self._has_header(path[:depth]):
                 del parents[depth - 1][path[depth - 1]]
-        return _checked(self._without(self._spans(path), None), wanted)
+        return reread(TomlText(self._without(self._spans(path), None)), wanted)
 
     def _has_header(self, path: Path) -> bool:
         return any(keys == tuple(path) for _, keys in _headers(self.text))
@@ -128,17 +127,6 @@ def write_value(value: object) -> str:
 
 def _key(key: str) -> str:
     return key if _BARE.match(key) else write_value(key)
-
-
-def _checked(text: str, wanted: object) -> TomlText:
-    new = TomlText(text)
-    try:
-        said = new.plain
-    except BadText:
-        said = None
-    if said != wanted:
-        raise Unwritable("it is written there in a way that is not rewritten")
-    return new
 
 
 def _headers(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
