@@ -98,8 +98,8 @@ class AuditLog:
     def open(self) -> None:
         """Find where the log left off, and make it ready for more."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        newest = [path for path in reversed(self._files()) if path.stat().st_size]
-        self._written = self._told = _last_sequence(newest[0]) if newest else 0
+        newest_first = map(_last_sequence, reversed(self._files()))
+        self._written = self._told = next(filter(None, newest_first), 0)
         self._open_file()
 
     def dismiss(self) -> None:
@@ -119,8 +119,9 @@ class AuditLog:
 
         Until then whatever is written later waits too.
         """
-        lines = [self._append(event) for event in events]
+        lines: list[Line] = []
         try:
+            lines.extend(self._append(event) for event in events)
             yield
         finally:
             for line in lines:
@@ -133,8 +134,9 @@ class AuditLog:
 
     def _append(self, event: Event) -> Line:
         """Write the event down. A full disk is reported and costs the line, never the question."""
+        # A number is taken only by what can be told: readers wait for every one.
+        data = wire.event_json(self._written + 1, event)
         self._written += 1
-        data = wire.event_json(self._written, event)
         line = Line(self._written, event.kind.value, data)
         try:
             self._write(data + b"\n")
@@ -240,10 +242,14 @@ def _parse(raw: bytes) -> Line | None:
 
 
 def _last_sequence(path: Path) -> int:
+    """Return the file's newest number, 0 if it has none. The last line may be a long one."""
+    size, tail, newest = path.stat().st_size, 0, 0
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL))
-        lines = file.read().splitlines()
-    return max((wire.read_sequence(line) or 0 for line in lines), default=0)
+        while not newest and tail < size:
+            tail = min(tail * 4 or _TAIL, size)
+            file.seek(-tail, os.SEEK_END)
+            newest = max(wire.read_sequence(line) or 0 for line in file.read().splitlines())
+    return newest
 
 
 def _ends_with_newline(path: Path) -> bool:

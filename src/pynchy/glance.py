@@ -34,10 +34,13 @@ def show_line(words: Sequence[str], environ: Mapping[str, str]) -> None:
     """Print the line."""
     try:
         text = _line(_data_dir(words, environ))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, OverflowError, ValueError, KeyError, TypeError):
         text = ""
-    # Not print: a terminal of an old encoding would refuse the signs.
-    os.write(1, f"{text}\n".encode())
+    try:  # noqa: SIM105 - contextlib is slow to import
+        # Not print: a terminal of an old encoding would refuse the signs.
+        os.write(1, f"{text}\n".encode())
+    except OSError:
+        pass  # nobody looks any more
 
 
 def short_line(status: dict[str, Any]) -> str:

@@ -282,6 +282,59 @@ async def test_a_card_is_settled_as_soon_as_its_channel_is_back(
     assert len(chat.settled) == 1
 
 
+async def test_a_channel_that_is_back_is_noticed_while_another_is_still_broken(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
+    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    away, broken = Chat("away", "is down"), Chat("broken", "is down")
+    away.trouble = "the service is down"
+    host = start_with(away, broken, Chat("good"))
+    request_id = MailboxAgent(host.group("team")).ask()
+    await until(lambda: len(_failures(host, request_id)) == 2, "both failures")
+    looks = away.looks
+    await until(lambda: away.looks > looks + 3, "some looks")
+
+    away.send, away.trouble = "shows", None
+
+    await until(lambda: away.cards, "the card")
+
+
+class SlowChat(Chat):
+    """A chat that shows nothing before it is let go."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.may_show = asyncio.Event()
+
+    async def send_ask_user(self, jid: str, request_id: Any, questions: Any, *, card: Any) -> str:
+        await self.may_show.wait()
+        return await super().send_ask_user(jid, request_id, questions, card=card)
+
+    def let_go(self) -> None:
+        assert self._loop
+        self._loop.call_soon_threadsafe(self.may_show.set)
+
+
+async def test_a_card_that_comes_late_is_settled_although_another_cannot_be(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
+    stuck, slow = Chat("stuck", settle_failures=1_000), SlowChat("slow")
+    host = start_with(stuck, slow, send_timeout=DEADLINE_SECONDS)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await host.state(request_id, "open")
+    stuck.reply(request_id, "1", user="U1")
+    await agent.receive(request_id)
+    await until(lambda: "settle_failed" in host.kinds(request_id), "the failure")
+
+    slow.let_go()
+
+    await until(lambda: slow.settled, "the late card to be settled")
+    assert host.card_states(request_id) == {"stuck": "shown", "slow": "settled"}
+
+
 @pytest.mark.usefixtures("impatient")
 async def test_neither_a_channel_that_cannot_ask_nor_a_question_that_is_over_is_tried_again(
     start_with: StartWith,

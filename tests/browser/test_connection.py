@@ -501,3 +501,88 @@ async def test_a_page_that_is_opened_while_the_host_is_away_comes_when_it_is_bac
     await window.page.unroute(re.compile(r"/$"))
 
     await window.shown(request_id)
+
+
+async def snoozed(host: Host, window: Window) -> str:
+    """Ask something and snooze it for an hour; return its id."""
+    request_id = ask(host, "Later?")
+    card = await window.shown(request_id)
+    await card.get_by_role("button", name="Snooze").click()
+    await card.get_by_role("button", name="1 hour").click()
+    await expect(window.page.locator("#snoozed .card")).to_have_count(1)
+    return request_id
+
+
+async def is_over_where_it_was_hidden(window: Window, request_id: str) -> None:
+    await expect(window.page.locator("#snoozed .card")).to_contain_text("Answered by ben")
+    await window.page.clock.run_for(2_000)
+    await expect(window.page.locator("#snoozed .card")).to_have_count(1)
+    await expect(window.cards()).to_have_count(0)
+    await expect(window.page.locator("#say")).not_to_contain_text("New question")
+    await expect(window.card(request_id).get_by_role("button", name="Yes")).to_have_count(0)
+
+
+async def test_a_snoozed_question_that_ends_is_not_announced_as_new(
+    host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(host, clock=True)
+    request_id = await snoozed(host, window)
+
+    host.answer(request_id, "Yes", by="ben")
+
+    await is_over_where_it_was_hidden(window, request_id)
+
+
+async def test_a_snoozed_question_that_ends_while_the_line_is_broken_does_not_come_back(
+    host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(host, clock=True)
+    request_id = await snoozed(host, window)
+    await break_line(window)
+    host.answer(request_id, "Yes", by="ben")
+
+    await window.page.unroute("**/inbox/stream")
+    await window.page.clock.run_for(10_000)
+
+    await is_over_where_it_was_hidden(window, request_id)
+
+
+async def test_a_tab_that_has_just_signed_in_does_not_believe_one_that_was_signed_out(
+    host: Host, open_window: OpenWindow
+) -> None:
+    first = await open_window(host)
+    await host.cli("inbox", "--sign-out-all")
+    ask(host, "First?")
+    await expect(first.page.locator("#main")).to_contain_text("You are signed out")
+    # It goes on asking the host, but not soon.
+    await first.page.evaluate("window.setTimeout = () => 0")
+    second = Window(host, await first.page.context.new_page())
+
+    await second.sign_in()
+
+    await second.shown(ask(host, "Second?"))
+    await expect(first.cards()).to_have_count(2)
+
+
+async def test_a_page_of_a_host_that_was_replaced_meanwhile_is_loaded_anew_with_its_scripts(
+    host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(host)
+    build = await window.page.evaluate("document.documentElement.dataset.build")
+    frames = 0
+
+    async def first_of_an_older_host(route: Route) -> None:
+        nonlocal frames
+        reply = await route.fetch()
+        text = await reply.text()
+        if route.request.is_navigation_request():
+            frames += 1
+            old = f'data-build="{build}"', 'data-build="older"'
+            text = text.replace(*old) if frames == 1 else text
+        await route.fulfill(response=reply, body=text)
+
+    await window.page.route(re.compile(r":\d+/$"), first_of_an_older_host)
+    await window.page.reload()
+
+    await window.live()
+    assert frames == 2

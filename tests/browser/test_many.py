@@ -1,10 +1,11 @@
 """Hundreds of questions at once: the page stays small, and nothing of them is out of reach."""
 
+import asyncio
 import re
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 from tests.acceptance.support import Host, MailboxAgent
 from tests.browser.conftest import OpenWindow, StartHost
 from tests.browser.support import Window, ask, open_questions, top_of
@@ -134,3 +135,50 @@ async def test_what_is_answered_makes_room_for_the_next(
     await expect(window.page.get_by_role("button", name="Show 29 more of 29")).to_be_visible()
     await expect(window.cards()).to_have_count(SHOWN)
     assert len(open_questions(full_host)) == MANY - 1
+
+
+async def test_who_writes_while_more_is_fetched_is_left_alone(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+    last = window.cards().nth(SHOWN - 1)
+    asked, may_come = asyncio.Event(), asyncio.Event()
+
+    async def slow(route: Route) -> None:
+        asked.set()
+        await may_come.wait()
+        await route.continue_()
+
+    await window.page.route("**/inbox/cards*", slow)
+    await last.focus()
+    for _ in range(3):
+        await window.page.keyboard.press("j")
+    await asked.wait()
+    await window.page.keyboard.press("w")
+    await window.page.keyboard.type("do")
+    may_come.set()
+    await expect(window.cards()).to_have_count(MANY)
+    await window.page.keyboard.type("n't")
+
+    await expect(last.get_by_label("Or in your own words")).to_have_value("don't")
+    fetched = [url for url in window.requested if "/inbox/cards?" in url]
+    assert len(fetched) == len(set(fetched))
+
+
+async def test_the_search_says_when_it_does_not_show_all_that_may_fit(
+    full_host: Host, open_window: OpenWindow
+) -> None:
+    window = await open_window(full_host)
+    await filled(window)
+    search = window.page.get_by_label("Search what waits")
+
+    await search.fill("number")
+    await expect(window.page.get_by_text("More than a hundred fit")).to_be_visible()
+    await search.fill("012")
+    await expect(window.page.get_by_text("More than a hundred fit")).to_be_hidden()
+    await window.page.route("**/inbox/find*", lambda route: route.abort())
+    await search.fill("nobody asked this")
+
+    await expect(window.page.get_by_text("only what is on this page was searched")).to_be_visible()
+    await expect(window.page.get_by_text("Nothing that waits fits")).to_be_hidden()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.waiting import DEADLINE_SECONDS
 from pynchy.audit import AuditLog
 from pynchy.bridge.desk import asked_event
 from pynchy.events import Event, EventKind
-from pynchy.model import GroupName, RequestId
+from pynchy.model import GroupName, Question, RequestId
 from pynchy.testing import NOON, make_pending
 from pynchy.wire import event_json
 
@@ -161,6 +162,46 @@ async def test_a_step_that_fails_holds_up_nobody_who_reads(tmp_path: Path) -> No
     with pytest.raises(OSError, match="full"), log.telling([event(1)]):
         raise OSError("full")
     log.tell(event(2))
+
+    assert await read(log, after=0, count=2) == [1, 2]
+    log.close()
+
+
+def test_the_log_goes_on_counting_after_a_line_of_any_length(tmp_path: Path) -> None:
+    first = open_log(tmp_path)
+    long = make_pending(questions=tuple(Question("x" * 20_000) for _ in range(4)))
+    first.tell(event(0))
+    first.tell(asked_event(long, NOON))
+    first.close()
+
+    second = open_log(tmp_path)
+
+    assert second.sequence == 2
+    second.close()
+
+
+def test_the_log_goes_on_counting_when_the_newest_file_is_damaged(tmp_path: Path) -> None:
+    first = open_log(tmp_path, max_bytes=200)
+    for number in range(3):
+        first.tell(event(number))
+    first.close()
+    (tmp_path / "events.jsonl").write_bytes(b"\0" * 100)
+
+    second = open_log(tmp_path)
+
+    assert second.sequence == 2
+    second.close()
+
+
+async def test_an_event_that_cannot_be_written_as_text_holds_up_nobody_who_reads(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path)
+    unwritable = replace(event(2), detail="\ud800")
+
+    with pytest.raises(ValueError, match="surrogate"), log.telling([event(1), unwritable]):
+        pytest.fail("nothing may be done that cannot be told")
+    log.tell(event(3))
 
     assert await read(log, after=0, count=2) == [1, 2]
     log.close()

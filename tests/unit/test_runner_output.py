@@ -18,6 +18,7 @@ from pynchy.sessions.output import read_output
 from pynchy.testing import NOON
 
 GROUP, SESSION = GroupName("g1"), SessionId("s1")
+STEMS = ("q1.1", "q2.1")
 MANY = supervisor.MOST_LOG_BYTES + 1
 
 # Prints more than is kept, then waits to be told to print the end.
@@ -99,3 +100,20 @@ def test_a_reader_goes_on_where_it_was_also_when_the_log_began_anew(
     piece = read_output(tmp_path, session, after)
 
     assert (piece.text, piece.next) == (text, 7)
+
+
+def test_a_runner_that_was_killed_within_a_letter_does_not_hide_what_the_next_one_printed(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "runners" / GROUP
+    folder.mkdir(parents=True)
+    (folder / "q1.1.log").write_bytes("half €".encode()[:-1])
+    (folder / "q2.1.log").write_bytes("whole € and half €".encode()[:-1])
+    session = Session(GROUP, SESSION, SessionState.WORKING, NOON, NOON, launches=STEMS)
+
+    texts, read = [], 0
+    while (piece := read_output(tmp_path, session, read)).text:
+        texts.append(piece.text)
+        read = piece.next
+
+    assert "".join(texts) == "half �whole € and half "

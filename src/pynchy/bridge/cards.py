@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 # About a week: a channel may be away for long, and its cards must not look open for ever.
 SETTLE_ATTEMPTS = 1_000
 _WAIT_SECONDS = 2.0
-_WAIT_MOST_SECONDS = 600.0
+WAIT_MOST_SECONDS = 600.0
 # How soon it is noticed that a channel is back.
 _LOOK_SECONDS = 5.0
 
@@ -50,21 +50,20 @@ class Cards:
         """True for a channel that may show a card, now or later."""
         return channel in self._channels and channel not in self._unable
 
-    def are_well(self, channels: Iterable[str]) -> bool:
-        """True if one of the channels does not say itself that something is wrong."""
-        known = (self._channels.get(name) for name in channels)
-        return any(channel is not None and channel.problem() is None for channel in known)
+    def is_well(self, channel: str) -> bool:
+        """True for a channel that does not say itself that something is wrong."""
+        known = self._channels.get(channel)
+        return known is not None and known.problem() is None
 
     async def rest(self, channels: Collection[str], seconds: float) -> None:
-        """Return after so many seconds, or sooner when a channel was away and is back."""
-        were_well = self.are_well(channels)
+        """Return after so many seconds, or sooner when one of the channels was away and is back."""
+        away = {name for name in channels if not self.is_well(name)}
         while seconds > 0:
             await asyncio.sleep(min(seconds, _LOOK_SECONDS))
             seconds -= _LOOK_SECONDS
-            are_well = self.are_well(channels)
-            if are_well and not were_well:
+            if any(self.is_well(name) for name in away):
                 return
-            were_well = are_well
+            away = {name for name in channels if not self.is_well(name)}
 
     async def show(self, key: Key, *, repeated: bool = False) -> None:
         """Show every card that is not shown yet; with none left, end the question."""
@@ -77,14 +76,23 @@ class Cards:
         if pending.state.waits_for_person and not _is_shown(pending):
             await self._give_up(pending)
 
-    async def settle(self, key: Key) -> None:
-        """Bring every card up to date with how the question stands."""
-        pending = self._desk.get(key)
-        if pending.ending is None:
-            return
-        async with asyncio.TaskGroup() as tasks:
-            for card in to_settle(pending):
-                tasks.create_task(self._settle_one(pending, card))
+    async def settle(self, pending: PendingQuestion, card: CardRef) -> None:
+        """Bring the card up to date with how the question stands, or abandon it."""
+        while True:
+            try:
+                await self._settle_card(pending, card)
+            except ChannelUnavailable as exc:
+                last = card.attempts + 1 >= SETTLE_ATTEMPTS
+                failed = SettleFailed(card.channel, str(exc), abandon=last)
+            else:
+                settled = CardSettled(card.channel, pending.delivery_note)
+                await self._desk.take(pending.key, settled)
+                return
+            pending = await self._desk.take(pending.key, failed)
+            if last:
+                return
+            card = pending.card_of(card.channel) or card
+            await self.rest([card.channel], wait_seconds(card.attempts))
 
     async def _show_one(self, pending: PendingQuestion, card: CardRef, *, repeated: bool) -> None:
         try:
@@ -117,23 +125,6 @@ class Cards:
             await self._desk.end(pending.key, ending)
         except (AlreadyOver, UnknownQuestion):
             log.debug("answered before the last channel failed", extra={"id": pending.request_id})
-
-    async def _settle_one(self, pending: PendingQuestion, card: CardRef) -> None:
-        while True:
-            try:
-                await self._settle_card(pending, card)
-            except ChannelUnavailable as exc:
-                last = card.attempts + 1 >= SETTLE_ATTEMPTS
-                failed = SettleFailed(card.channel, str(exc), abandon=last)
-            else:
-                settled = CardSettled(card.channel, pending.delivery_note)
-                await self._desk.take(pending.key, settled)
-                return
-            pending = await self._desk.take(pending.key, failed)
-            if last:
-                return
-            card = pending.card_of(card.channel) or card
-            await self.rest([card.channel], wait_seconds(card.attempts))
 
     async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
         await self._call(
@@ -196,7 +187,7 @@ def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
 
 def wait_seconds(attempts: int) -> float:
     """Return how long to wait after so many attempts, with a card of any channel."""
-    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), _WAIT_MOST_SECONDS)
+    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), WAIT_MOST_SECONDS)
 
 
 def to_settle(pending: PendingQuestion) -> list[CardRef]:

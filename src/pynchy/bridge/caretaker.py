@@ -19,7 +19,7 @@ from pynchy.bridge.lifecycle import Routed, is_finished
 from pynchy.bridge.reshowing import Reshowing
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
-from pynchy.model import CardState, PendingQuestion, State
+from pynchy.model import CardRef, CardState, PendingQuestion, State
 from pynchy.pending.base import PendingStore
 from pynchy.pending.index import Key
 
@@ -126,12 +126,20 @@ class Caretaker:
         if sending and key not in self._showing:
             # Whether it was shown is not known; showing it again tells where it is.
             await self._crew.cards.show(key, repeated=True)
-        while not is_finished(pending := self._desk.get(key)):
-            version = self._desk.version(key)
-            if to_settle(pending):
-                await self._crew.cards.settle(key)
-            else:
+        # Each card by itself: one channel may be away for days, and holds up no other.
+        busy: set[str] = set()
+        async with asyncio.TaskGroup() as tasks:
+            while not is_finished(pending := self._desk.get(key)):
+                version = self._desk.version(key)
+                for card in to_settle(pending):
+                    if card.channel not in busy:
+                        busy.add(card.channel)
+                        tasks.create_task(self._settle(pending, card, busy))
                 await self._desk.changed(key, version, _AGAIN_MOST_SECONDS)
+
+    async def _settle(self, pending: PendingQuestion, card: CardRef, busy: set[str]) -> None:
+        await self._crew.cards.settle(pending, card)
+        busy.discard(card.channel)
 
     def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
         self._tasks.create_task(self._until_done(key, work, again), name=f"{what} {key[1]}")

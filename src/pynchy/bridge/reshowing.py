@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pynchy.bridge.cards import Cards, wait_seconds
+from pynchy.bridge.cards import WAIT_MOST_SECONDS, Cards, wait_seconds
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import Routed
 from pynchy.config import Settings
@@ -21,7 +21,7 @@ SHOW_ATTEMPTS = 1_000
 
 
 class Reshowing:
-    """Tries one question's failed cards again."""
+    """Tries failed cards again, those of one question at a time."""
 
     def __init__(self, desk: Desk, cards: Cards, settings: Settings) -> None:
         self._desk = desk
@@ -46,15 +46,17 @@ class Reshowing:
 
         A channel that says itself that something is wrong is looked at, and not tried.
         """
-        failed = self.failed(self._desk.get(key))
-        tried = 0 if soon else min((card.attempts for card in failed), default=0)
-        wait = wait_seconds(tried)
-        while failed:
+        while failed := self.failed(self._desk.get(key)):
+            # One that is away has no say in how soon another is tried: it is waited for.
+            waits = [
+                wait_seconds(0 if soon else card.attempts)
+                for card in failed
+                if self._cards.is_well(card.channel)
+            ]
             channels = [card.channel for card in failed]
-            await self._cards.rest(channels, wait)
-            if self._cards.are_well(channels):
-                return await self._route(key)
-            failed = self.failed(self._desk.get(key))
+            await self._cards.rest(channels, min(waits, default=WAIT_MOST_SECONDS))
+            if await self._route(key):
+                return True
         return False
 
     async def _route(self, key: Key) -> bool:
@@ -70,5 +72,5 @@ class Reshowing:
         return [
             Routed(card.channel, chat.get(card.channel, ""))
             for card in self.failed(pending)
-            if self._cards.are_well([card.channel])
+            if self._cards.is_well(card.channel)
         ]

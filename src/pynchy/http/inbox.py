@@ -122,11 +122,12 @@ class Inbox:
         return JSONResponse(body, headers=_NO_STORE)
 
     async def find(self, request: Request) -> Response:
-        """Send the keys of the first open questions that fit a search."""
+        """Send the keys of the first open questions that fit a search, and whether more do."""
         q, waiting = request.query_params.get("q", ""), waiting_questions(self._office)
         fitting = await asyncio.to_thread(lambda: [p for p in waiting if fits(p, q)])
         keys = [f"{p.group}/{p.request_id}" for p in fitting[:_MOST_FOUND]]
-        return JSONResponse(keys, headers=_NO_STORE)
+        body = {"keys": keys, "more": len(fitting) > _MOST_FOUND}
+        return JSONResponse(body, headers=_NO_STORE)
 
     async def _page(
         self, request: Request, name: str, *, status: int = 200, **values: object

@@ -33,6 +33,7 @@ def _environment() -> Environment:
     environment.filters["iso"] = timestamp
     environment.filters["stamp"] = _stamp
     environment.globals["hint"] = {b.action.value: b.hint for b in keys.BINDINGS}
+    environment.globals["build"] = BUILD
     environment.globals["static"] = f"/static/{BUILD}"
     environment.globals["bindings"] = keys.BINDINGS
     environment.globals["snoozes"] = keys.SNOOZES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pynchy.folder import Folder, UnsafeFile
@@ -30,7 +30,9 @@ def read_output(data: Path, session: Session, after: int, most: int = CHUNK) -> 
         try:
             size = folder.stat(name).st_size
             if after < start + size:
-                return _piece(folder, name, after - start, most, start)
+                is_last = stem == session.launches[-1]
+                piece = _piece(folder, name, after - start, most, may_grow=is_last)
+                return replace(piece, next=start + piece.next)
         except (OSError, UnsafeFile):
             continue
         start += size
@@ -38,12 +40,13 @@ def read_output(data: Path, session: Session, after: int, most: int = CHUNK) -> 
     return Piece("", min(max(after, 0), start))
 
 
-def _piece(folder: Folder, name: str, offset: int, most: int, start: int) -> Piece:
+def _piece(folder: Folder, name: str, offset: int, most: int, *, may_grow: bool) -> Piece:
     with os.fdopen(folder.open_file(name), "rb") as file:
         file.seek(offset)
         raw = file.read(most)
-    # A letter that is only half there stays for the next piece.
+    # A letter that is only half there stays for the next piece, if there can be one: a runner that
+    # was killed in the middle of a letter must not hide what the next one prints.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(raw)
+    text = decoder.decode(raw, final=len(raw) < most and not may_grow)
     left = len(decoder.getstate()[0])
-    return Piece(text, start + offset + len(raw) - left)
+    return Piece(text, offset + len(raw) - left)

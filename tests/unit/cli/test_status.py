@@ -147,7 +147,7 @@ def test_the_line_finds_the_folder_by_every_way_of_saying_it(host: Host, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["host.json", "token", "host.lock"])
-@pytest.mark.parametrize("content", ["", '{"url": 1}', "[]"])
+@pytest.mark.parametrize("content", ["", '{"url": 1}', "[]", '{"url": "http://[::1]:99999"}'])
 def test_the_line_stays_empty_whatever_is_in_the_folder(
     host: Host, name: str, content: str
 ) -> None:
@@ -163,6 +163,17 @@ def test_the_line_stays_empty_whatever_is_in_the_folder(
         printed = glance(str(copy))
 
     assert printed == "\n"
+
+
+def test_the_line_complains_to_nobody_who_has_gone(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    command = [sys.executable, "-m", "pynchy", "status", "--line", "--data-dir", str(tmp_path)]
+    with os.fdopen(writer, "wb") as gone:
+        told = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=True)
+
+    assert told.stderr == b""
 
 
 @pytest.mark.parametrize("variables", [("HOME",), ("HOME", "XDG_DATA_HOME"), ("PYNCHY_DATA_DIR",)])

@@ -5,6 +5,7 @@ roster    which questions there are, in which order; kept: what outlives the scr
 words     what agents wrote, made harmless, with Markdown, code and diffs
 rows      the list; card: one question as a form; dialogs: reason, snooze, keys
 answering what is marked, written and sent; sending: how it gets to the host
-inbox     the screen of all that: keys, and what they do; keymap, bar: its edges
+showing   the screen of all that, as the host tells of it; bar: the line at its top
+inbox     what keys, clicks and buttons do there; keymap: which key is for what
 aside     who is waiting, and what is over
 """

@@ -165,7 +165,7 @@ export class Answering {
     card.note.textContent = `Not yours: somebody was first. It was ${told.summary}.`;
     card.querySelector(".result")?.prepend(card.note);
     say(card.note.textContent);
-    this.cards.keepUnsent(card);
+    this.cards.ended.keepUnsent(card);
   }
 
   failed(card, text) {

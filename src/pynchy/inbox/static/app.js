@@ -32,8 +32,8 @@ const acts = {
   dismiss: (card) => answering.post(card, "dismiss", {}),
   unfold: (card, button) => unfold(button),
   copy: (card) => copy(card.querySelector(".unsent textarea")),
-  discard: (card) => cards.discard(card, true),
-  keep: (card) => cards.discard(card, false),
+  discard: (card) => cards.ended.discard(card, true),
+  keep: (card) => cards.ended.discard(card, false),
 };
 
 document.addEventListener("click", (event) => {

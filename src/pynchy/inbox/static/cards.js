@@ -1,5 +1,4 @@
-// The list of cards: where a card goes, how it changes and how it leaves, without moving what
-// somebody looks at.
+// The list of cards: where a card goes and how it changes, without moving what somebody looks at.
 
 import { announceCount, now, say } from "./facts.js";
 import { duration, tick } from "./clock.js";
@@ -7,6 +6,7 @@ import { fill, focusPath, followPath, grow } from "./fields.js";
 import * as unsent from "./unsent.js";
 import { hush, startle } from "./guard.js";
 import { ask } from "./key.js";
+import { Ended } from "./ended.js";
 import { Finder } from "./find.js";
 import { STEP, surplus, wanted } from "./most.js";
 import { make, notify, notifyOf, unnotify } from "./notify.js";
@@ -14,7 +14,6 @@ import { isTyping } from "./shell.js";
 import * as snoozing from "./snooze.js";
 import { SteadyList } from "./steady.js";
 
-const LINGER_MS = 8000;
 const AT_ONCE = 50;
 const REFILL_MS = 300;
 
@@ -31,6 +30,7 @@ export class CardList extends SteadyList {
     this.unseen = new Set();
     this.most = STEP;
     this.more = document.querySelector("[data-do=more]");
+    this.ended = new Ended(this);
     this.finder = new Finder(
       (keys) => this.fetchAll(keys.filter((key) => !this.find(key))),
       () => this.filter(true),
@@ -53,6 +53,11 @@ export class CardList extends SteadyList {
     return this.shown().filter((card) => !card.classList.contains("over"));
   }
 
+  // The open questions that are snoozed.
+  hidden() {
+    return [...(this.asleep?.querySelectorAll(".card:not(.over)") ?? [])];
+  }
+
   find(key) {
     return document.getElementById(`q-${key}`);
   }
@@ -66,7 +71,7 @@ export class CardList extends SteadyList {
     snoozing.tidy(this.open);
     const near = this.near();
     const stale = open.filter(([key, , revision]) => this.revisions.get(key) !== revision).map(([key]) => key);
-    const gone = this.cards().filter((card) => !card.classList.contains("over") && !this.open.has(card.dataset.key));
+    const gone = [...this.cards(), ...this.hidden()].filter((card) => !card.classList.contains("over") && !this.open.has(card.dataset.key));
     this.count();
     await this.fetchAll([
       ...stale.filter((key) => near.has(key) || this.find(key)),
@@ -105,7 +110,15 @@ export class CardList extends SteadyList {
     return Boolean(this.more) && !this.more.hidden;
   }
 
-  async showMore() {
+  // However often it is asked for meanwhile, it is one step.
+  showMore() {
+    this.growing ??= this.showStep().finally(() => {
+      this.growing = null;
+    });
+    return this.growing;
+  }
+
+  async showStep() {
     this.most += STEP;
     const before = this.shown().at(-1);
     await this.refill();
@@ -246,62 +259,7 @@ export class CardList extends SteadyList {
   settle(message) {
     this.revisions.delete(message.key);
     const card = this.find(message.key);
-    if (!card) return;
-    const made = make(message.html);
-    const focused = card.contains(document.activeElement);
-    const first = !card.classList.contains("over");
-    if (first && focused && isTyping(document.activeElement)) hush();
-    if (!card.sent) startle(card);
-    clearTimeout(card.timer);
-    delete card.dataset.mode;
-    // From its own fields first: what is kept may be another tab's, or refused by the browser.
-    if (first) card.draft = unsent.written(card) || unsent.text(message.key);
-    // It keeps its room: what is below must not slip under a finger.
-    if (first) card.style.minHeight = `${card.offsetHeight}px`;
-    card.className = made.className;
-    card.replaceChildren(...made.childNodes);
-    tick(card);
-    if (focused) card.focus({ preventScroll: true });
-    if (card.note) card.querySelector(".result").prepend(card.note);
-    if (!card.sent) this.keepUnsent(card);
-    if (first) say(card.querySelector(".outcome").textContent.trim());
-    if (!this.only) this.leaveLater(card);
-  }
-
-  // Somebody else was first: what was typed here is there to copy.
-  keepUnsent(card) {
-    if (!card.draft || card.querySelector(".unsent")) return;
-    const box = document.createElement("div");
-    box.className = "unsent";
-    box.innerHTML = '<label><span>You had begun to write</span><textarea readonly rows="2"></textarea></label><div class="actions"><button type="button" data-do="copy">Copy</button><button type="button" class="quiet" data-do="discard">Discard</button></div><div class="actions"><span>Discarded.</span><button type="button" data-do="keep">Bring it back</button></div>';
-    box.querySelector("textarea").value = card.draft;
-    card.append(box);
-    this.discard(card, Boolean(card.discarded));
-  }
-
-  // Until the card goes, what was discarded can be brought back.
-  discard(card, discarded) {
-    card.discarded = discarded;
-    const [label, actions, back] = card.querySelector(".unsent").children;
-    label.hidden = actions.hidden = discarded;
-    back.hidden = !discarded;
-    if (discarded) unsent.forget(card.dataset.key);
-  }
-
-  leaveLater(card) {
-    clearTimeout(card.timer);
-    card.timer = setTimeout(() => {
-      const busy = card.contains(document.activeElement) || card.matches(":hover") || (card.draft && !card.sent && !card.discarded);
-      if (busy || this.pushes(card)) this.leaveLater(card);
-      else this.drop(card);
-    }, LINGER_MS);
-  }
-
-  // True if the card in use would move when this one is gone: the page cannot scroll above its top.
-  pushes(card) {
-    const anchor = this.anchor();
-    const above = anchor && card.compareDocumentPosition(anchor) & Node.DOCUMENT_POSITION_FOLLOWING;
-    return Boolean(above) && scrollY < card.offsetHeight + 20;
+    if (card) this.ended.show(card, message);
   }
 
   drop(card) {
@@ -347,8 +305,9 @@ export class CardList extends SteadyList {
   }
 
   wakeUp() {
-    for (const card of this.asleep?.querySelectorAll(".card") ?? []) {
-      if (!snoozing.isSnoozed(card.dataset.key)) this.rouse(card);
+    for (const card of this.hidden()) {
+      const { key } = card.dataset;
+      if (this.open?.has(key) && !snoozing.isSnoozed(key)) this.rouse(card);
     }
   }
 
@@ -406,8 +365,7 @@ export class CardList extends SteadyList {
     const cards = this.cards();
     const empty = document.querySelector("[data-empty]");
     if (empty) empty.hidden = cards.length > 0 || more || (this.asleep?.children.length ?? 0) > 0;
-    const none = document.querySelector("[data-no-match]");
-    if (none) none.hidden = cards.length === 0 || this.finder.busy || cards.some((card) => !card.hidden);
+    this.finder.tell(cards);
     this.showRest();
     this.showAsleep();
     this.showPill();

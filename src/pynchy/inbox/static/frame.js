@@ -14,6 +14,8 @@ async function fill(reply) {
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const facts = page.getElementById("facts");
   if (!facts) return tell("There is no such page here.");
+  // The host is another version by now: its pages need its own scripts.
+  if (page.documentElement.dataset.build !== document.documentElement.dataset.build) return location.reload();
   document.title = page.title;
   document.body.replaceWith(document.adoptNode(page.body));
   await import(`./${facts.dataset.module}.js`);

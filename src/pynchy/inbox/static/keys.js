@@ -42,9 +42,17 @@ export function startKeys(cards, answering) {
   });
 }
 
+// Show more below the card that is used. False for who has gone elsewhere meanwhile, or writes.
+async function goOn(cards) {
+  const here = cards.current();
+  await cards.showMore();
+  return cards.current() === here && !isTyping(document.activeElement);
+}
+
 async function step(cards, by) {
   const at = cards.shown().indexOf(cards.current());
-  if (by > 0 && at === cards.shown().length - 1 && cards.hasMore()) await cards.showMore();
+  const isLast = by > 0 && at === cards.shown().length - 1;
+  if (isLast && cards.hasMore() && !(await goOn(cards))) return;
   const shown = cards.shown();
   cards.focus(shown[at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(at + by, 0), shown.length - 1)]);
 }
@@ -53,7 +61,8 @@ async function step(cards, by) {
 async function nextWaiting(cards) {
   const here = cards.current();
   const isBelow = (card) => here && here.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING;
-  if (here && !cards.waiting().some(isBelow) && cards.hasMore()) await cards.showMore();
+  const isLast = here && !cards.waiting().some(isBelow);
+  if (isLast && cards.hasMore() && !(await goOn(cards))) return;
   const waiting = cards.waiting();
   cards.focus(waiting.find(isBelow) ?? waiting[0]);
 }

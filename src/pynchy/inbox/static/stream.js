@@ -75,9 +75,10 @@ export class Stream {
     if (this.synced) this.handlers[kind]?.(body);
   }
 
-  hearLeader(kind, body) {
+  async hearLeader(kind, body) {
     if (kind === "here") return;
-    if (kind === "out") return this.leave();
+    // Somebody may have signed in since, in this tab.
+    if (kind === "out") return (await signedOut()) ? this.leave() : this.tabs.takeOver();
     if (kind !== "lost") return this.pass(kind, body);
     this.lastHeard = Math.min(now(), body.heard);
     this.show("lost");
