@@ -185,6 +185,18 @@ async def test_not_waiting_returns_the_id_at_once_and_check_answer_brings_the_an
     assert "Already delivered" in text_of(again)
 
 
+async def test_check_answer_does_not_claim_that_an_id_it_has_not_asked_stands_for_a_question(
+    host: HostStandIn, era: str
+) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        result = await client.call_tool("check_answer", {"request_id": "zzz"})
+
+    told = text_of(result)
+    assert told.startswith("No answer yet under request_id zzz.")
+    assert "cannot tell whether there is one" in told
+    assert "Silence is not consent" in told
+
+
 async def test_check_answer_takes_up_the_question_of_an_earlier_process(
     host: HostStandIn, era: str
 ) -> None:

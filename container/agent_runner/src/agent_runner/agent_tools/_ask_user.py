@@ -156,7 +156,8 @@ class Tools:
         request_id, seconds = arguments.parse_check(call.arguments)
         async with self._reporting(call, request_id):
             result = await self._asker.check(request_id, seconds=seconds)
-        return tool_result(result)
+        told = text.describe_check(result, is_ours=self._asker.has_asked(request_id))
+        return ToolResult(told, is_error=text.is_error(result))
 
     async def _withdraw_question(self, call: ToolCall) -> ToolResult:
         request_id = arguments.parse_request_id(call.arguments)

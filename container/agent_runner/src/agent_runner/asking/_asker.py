@@ -149,6 +149,10 @@ class Asker:
         result = await self.check(request_id)
         return replace(result, repeated=result.repeated and not ours)
 
+    def has_asked(self, request_id: RequestId) -> bool:
+        """True for a question of this process that has not ended, as far as it knows."""
+        return request_id in self._open
+
     def set_aside(self, request_id: RequestId) -> None:
         """Leave a question out of `collect`: somebody will ask for it by its id."""
         self._open.pop(request_id, None)

@@ -28,6 +28,18 @@ def describe_asked(result: Result) -> str:
     )
 
 
+def describe_check(result: Result, *, is_ours: bool) -> str:
+    """Return the text for a call that looks for an answer; `is_ours`: asked by this process."""
+    if is_ours or result.outcome is not Outcome.PENDING:
+        return describe(result)
+    return (
+        f"No answer yet under request_id {result.request_id}.{_host_hint(result)} This server has"
+        " not asked that question itself, so it cannot tell whether there is one: if you asked it"
+        " earlier in this conversation, it stays open. Use the request_id that ask_user returned,"
+        f" not the short id that people see. {_SILENCE}"
+    )
+
+
 def describe_late(results: tuple[Result, ...]) -> str:
     """Return what is appended to a result when answers have come for earlier questions."""
     if not results:
