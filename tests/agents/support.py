@@ -19,6 +19,7 @@ from pynchy.testing_models import Exchange, ModelStandIn, Turn
 
 RUNNER = str(Path(sys.executable).with_name("agent_runner"))
 GROUP = "team"
+BOOK = ".local/state/agent_runner/*/*.json"
 SESSION = "session-7"
 NOWHERE = "http://127.0.0.1:9"
 
@@ -103,6 +104,14 @@ class Stage:
     async def asked(self, count: int = 1) -> list[Json]:
         """Wait until so many questions are open to people."""
         return await self.host.listed(count, GROUP)
+
+    async def resumable(self) -> None:
+        """Wait until what the program calls its session is written down; Claude Code calls it ours.
+
+        A runner that is killed before that has a session which nobody can find again.
+        """
+        if self.program.agent != "claude":
+            await until(lambda: [*self.home.glob(BOOK)], "the session's id to be known")
 
     async def session(self, session_id: str, state: str) -> Json:
         """Wait until the host says that the session is in that state."""

@@ -57,6 +57,7 @@ async def test_an_agent_killed_while_it_waits_comes_back_with_question_and_answe
     await stage.open([ASK], DONE)
     runner = stage.begin(PROMPT)
     [question] = await stage.asked()
+    await stage.resumable()
 
     runner.kill()
     stage.host.answer(question["short_id"], "2")
@@ -73,6 +74,7 @@ async def test_agent_and_host_killed_at_once_lose_nothing(stage: Stage) -> None:
     await stage.open([ASK], DONE)
     runner = stage.begin(PROMPT)
     [question] = await stage.asked()
+    await stage.resumable()
 
     stage.host.kill()
     runner.kill()
@@ -91,6 +93,7 @@ async def test_an_agent_that_comes_back_can_ask_again_and_die_again(stage: Stage
     await stage.open([ASK], [again], DONE)
     runner = stage.begin(PROMPT)
     [question] = await stage.asked()
+    await stage.resumable()
     runner.kill()
     stage.host.answer(question["short_id"], "2")
     await stage.host.closed(question["request_id"])
@@ -182,6 +185,7 @@ async def test_an_answer_whose_model_fails_is_not_taken_for_delivered(stage: Sta
     await stage.open([ASK], failure, DONE)
     runner = stage.begin(PROMPT)
     [question] = await stage.asked()
+    await stage.resumable()
 
     runner.kill()
     stage.host.answer(question["short_id"], "2")
