@@ -1,7 +1,7 @@
 """From the shelf to the desk, and from its refusals back to the chat.
 
-A message leaves the shelf when the desk has decided; after a crash it is judged again, which
-changes nothing. People who may not answer, and what is no answer, hear nothing from us.
+A message leaves the shelf when the desk has decided; after a crash it is judged again, and means
+what it meant at first. People who may not answer, and what is no answer, hear nothing from us.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
 from pynchy.channels import numbered
 from pynchy.channels.base import ReplyDesk
-from pynchy.channels.numbered import Answers, Decline, Hint, NotForUs, Reading, TooLate
+from pynchy.channels.numbered import (
+    Answers,
+    Decline,
+    Hint,
+    NotForUs,
+    NumberedCard,
+    Reading,
+    TooLate,
+)
 from pynchy.channels.whatsapp.audience import Audience
 from pynchy.channels.whatsapp.book import Book, Entry, key_of
 from pynchy.channels.whatsapp.jids import phone
@@ -89,7 +97,7 @@ class Hearing:
             return
         if said is not None and not self._is_own(said):
             await self._means.sender.quiet(said.chats)
-            await self._weigh(said, tasks)
+            await self._weigh(name, said, tasks)
         await asyncio.to_thread(shelf.done, name)
         self._attempts.pop(name, None)
 
@@ -110,11 +118,13 @@ class Hearing:
     def _is_own(self, said: Said) -> bool:
         return said.from_me and self._means.outbox.is_ours(said.message_id, said.text)
 
-    async def _weigh(self, said: Said, tasks: asyncio.TaskGroup) -> None:
+    async def _weigh(self, name: str, said: Said, tasks: asyncio.TaskGroup) -> None:
         entries = self._spoken_to(said)
         self._recognise(said, entries)
-        reading = _read(said, [entry.card for entry in entries])
+        reading = _read(said, [_as_first_read(entry.card, said) for entry in entries])
         entry = _entry_of(reading, entries)
+        if isinstance(reading, Answers) and len(reading.parts) < len(reading.card.questions):
+            await asyncio.to_thread(self._means.shelf.complete, name, _taken(said, reading))
         if isinstance(reading, Hint):
             address = entry.address if entry else said.chats[0]
             tasks.create_task(self._say(address, reading.text, entry, _quote(said)))
@@ -201,7 +211,20 @@ class Hearing:
             self._means.book.add_message(key_of(entry.card), sent)
 
 
-def _read(said: Said, cards: Sequence[numbered.NumberedCard]) -> Reading:
+def _taken(said: Said, reading: Answers) -> Said:
+    """Return the message with what it was read as, for whoever has to judge it again."""
+    numbers = tuple(part.number for part in reading.parts)
+    return replace(said, taken_for=reading.card.request_id, taken_as=numbers)
+
+
+def _as_first_read(card: NumberedCard, said: Said) -> NumberedCard:
+    """Return the card as it stood when the message was first read."""
+    if card.request_id != said.taken_for:
+        return card
+    return replace(card, answered=card.answered.difference(said.taken_as))
+
+
+def _read(said: Said, cards: Sequence[NumberedCard]) -> Reading:
     at = datetime.fromtimestamp(said.at, UTC)
     if not cards:
         return NotForUs()
