@@ -11,7 +11,7 @@ from pynchy.channels.factory import make_channels
 from pynchy.channels.numbered import NumberedCard
 from pynchy.channels.whatsapp.audience import audience_of
 from pynchy.channels.whatsapp.book import Book, Entry
-from pynchy.channels.whatsapp.child import STAND_IN
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.channels.whatsapp.jids import normal
 from pynchy.channels.whatsapp.outbox import CARD, Outbox
 from pynchy.channels.whatsapp.said import Said, read_said

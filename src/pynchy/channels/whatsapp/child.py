@@ -24,6 +24,7 @@ from pynchy.channels.whatsapp.account import forget_account, keep_account
 from pynchy.channels.whatsapp.jids import all_normal
 from pynchy.channels.whatsapp.keeping import Keeper
 from pynchy.channels.whatsapp.line import Body, Line
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.channels.whatsapp.said import Said
 from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.standing import Standing
@@ -31,7 +32,6 @@ from pynchy.folder import Folder
 
 log = logging.getLogger(__name__)
 
-STAND_IN = "PYNCHY_WHATSAPP_STAND_IN"
 _STOP_SECONDS = 2.0
 _LOCK_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
