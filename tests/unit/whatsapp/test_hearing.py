@@ -132,3 +132,70 @@ async def test_an_answer_that_is_judged_again_after_a_crash_is_not_one_to_the_ne
         await after.emptied()
 
     assert desk.pending.drafts == (Draft(0, Answer(("No",)), "Ana (+491701234567)"),)
+
+
+ANSWERED = Ending(
+    OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), "Ana (+491701234567)", "whatsapp"
+)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(-5.0, 0), (5.0, 1)])
+async def test_who_changes_their_mind_is_told_once_that_it_is_over_but_not_the_answer_itself(
+    tmp_path: Path, seconds: float, told: int
+) -> None:
+    host = Host(tmp_path, Desk(make_pending(ending=ANSWERED)))
+    host.shelf.put(ana_says("2", "FIRST", seconds))
+    host.shelf.put(ana_says("2", "SECOND", seconds))
+
+    async with host.running():
+        await host.emptied()
+        await until(lambda: len(host.sender.said) >= told, "the words")
+
+    assert ["over already" in text for text in host.sender.said] == [True] * told
+
+
+async def test_a_message_that_cannot_be_read_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.whatsapp.hearing._AGAIN_SECONDS", 0.0)
+    desk = Desk(two_questions())
+    host = Host(tmp_path, desk)
+    bad = host.shelf.put(ana_says("1", "BAD"))
+    read, reads = host.shelf.read, []
+
+    def broken(name: str) -> Said | None:
+        if name == bad:
+            reads.append(name)
+            raise OSError(5, "Input/output error")
+        return read(name)
+
+    monkeypatch.setattr(host.shelf, "read", broken)
+    async with host.running():
+        # Once more than it is tried: to find out who is to be told.
+        await until(lambda: len(reads) == 7, "all attempts")
+        good = host.shelf.put(ana_says("2", "GOOD"))
+        host.hearing.hear(str(good))
+        await until(lambda: host.shelf.waiting() == [bad], "the other message")
+
+    assert [draft.answer.selected for draft in desk.pending.drafts] == [("No",)]
+
+
+async def test_nobody_hears_that_an_answer_was_not_taken_because_the_shelf_is_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.whatsapp.hearing._AGAIN_SECONDS", 0.0)
+    host = Host(tmp_path, Desk(two_questions()))
+    tries: list[str] = []
+
+    def full(name: str) -> None:
+        tries.append(name)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(host.shelf, "done", full)
+    host.shelf.put(ana_says("2"))
+    async with host.running():
+        await until(lambda: len(tries) == 6, "all attempts")
+        await until(lambda: host.sender.said, "what was noted")
+
+    assert [text for text in host.sender.said if "not taken" in text] == []
+    assert len(host.sender.said) == 1

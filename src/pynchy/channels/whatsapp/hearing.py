@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import assert_never
@@ -64,6 +64,8 @@ class Hearing:
         # None is a wish to look at the whole shelf.
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
         self._attempts: dict[str, int] = {}
+        # Judged, though the disk would not let them off the shelf.
+        self._weighed: set[str] = set()
 
     def hear(self, name: str) -> None:
         """Let a message on the shelf be judged."""
@@ -91,14 +93,17 @@ class Hearing:
 
     async def _judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
         shelf = self._means.shelf
-        said = await asyncio.to_thread(shelf.read, name)
-        if said is not None and not said.whole:
-            # The child will tell when it knows who it was.
-            return
-        if said is not None and not self._is_own(said):
-            await self._means.sender.quiet(said.chats)
-            await self._weigh(name, said, tasks)
+        if name not in self._weighed:
+            said = await asyncio.to_thread(shelf.read, name)
+            if said is not None and not said.whole:
+                # The child will tell when it knows who it was.
+                return
+            if said is not None and not self._is_own(said):
+                await self._means.sender.quiet(said.chats)
+                await self._weigh(name, said, tasks)
+            self._weighed.add(name)
         await asyncio.to_thread(shelf.done, name)
+        self._weighed.discard(name)
         self._attempts.pop(name, None)
 
     def _judge_later(self, name: str, tasks: asyncio.TaskGroup) -> None:
@@ -107,8 +112,8 @@ class Hearing:
         if attempts < _MOST_ATTEMPTS:
             loop = asyncio.get_running_loop()
             loop.call_later(_AGAIN_SECONDS * attempts, self._names.put_nowait, name)
-        else:
-            tasks.create_task(self._tell_failed(name))
+        elif attempts == _MOST_ATTEMPTS and name not in self._weighed:
+            tasks.create_task(_guarded(self._tell_failed(name)))
 
     async def _tell_failed(self, name: str) -> None:
         said = await asyncio.to_thread(self._means.shelf.read, name)
@@ -127,11 +132,11 @@ class Hearing:
             await asyncio.to_thread(self._means.shelf.complete, name, _taken(said, reading))
         if isinstance(reading, Hint):
             address = entry.address if entry else said.chats[0]
-            tasks.create_task(self._say(address, reading.text, entry, _quote(said)))
+            tasks.create_task(_guarded(self._say(address, reading.text, entry, _quote(said))))
         elif entry is not None:
             told = await self._decide(said, reading, entry)
             if told:
-                tasks.create_task(self._say(entry.address, told, entry, _quote(said)))
+                tasks.create_task(_guarded(self._say(entry.address, told, entry, _quote(said))))
 
     def _spoken_to(self, said: Said) -> list[Entry]:
         """Return the cards of the chat that this person may answer."""
@@ -161,7 +166,7 @@ class Hearing:
         try:
             pending = await self._bring(reading, sender)
         except AlreadyOver as exc:
-            if self._is_known(exc, sender, entry):
+            if self._is_known(exc, said, sender, entry):
                 return None
             return numbered.refusal(exc)
         except ReplyRejected as exc:
@@ -187,11 +192,14 @@ class Hearing:
             case _:
                 assert_never(reading)
 
-    def _is_known(self, exc: AlreadyOver, sender: Reply, entry: Entry) -> bool:
-        """True if the person need not be told: it was their own answer, or they know already."""
+    def _is_known(self, exc: AlreadyOver, said: Said, sender: Reply, entry: Entry) -> bool:
+        """True if the person need not be told: this was the answer, or they know already."""
         own = exc.ending.by == sender.by and exc.ending.channel == self._name
-        known = own or sender.by in entry.told
-        entry.told.add(sender.by)
+        # Whoever says something else later must not believe that it counts.
+        is_answer = own and said.at <= exc.ending.at.timestamp()
+        known = is_answer or sender.by in entry.told
+        if not is_answer:
+            entry.told.add(sender.by)
         return known
 
     def _reply(self, said: Said, entry: Entry) -> Reply:
@@ -209,6 +217,14 @@ class Hearing:
         sent = await self._means.sender.say(address, text, quote)
         if entry is not None:
             self._means.book.add_message(key_of(entry.card), sent)
+
+
+async def _guarded(work: Coroutine[None, None, None]) -> None:
+    """Let nothing that is only said stop the hearing."""
+    try:
+        await work
+    except Exception:
+        log.exception("something could not be said")
 
 
 def _taken(said: Said, reading: Answers) -> Said:
