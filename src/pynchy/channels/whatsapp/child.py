@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import socket
+import stat
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 _STOP_SECONDS = 2.0
 _LOCK_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
+_MOST_LOG = 5_000_000
+_LOG_LOOK_SECONDS = 60.0
 # Words in an error after which the message may be there all the same.
 _DOUBTFUL = ("timed out", "timeout", "deadline", "cancel", "closed")
 # With these there is nothing left to do here: the host decides what comes next.
@@ -65,6 +68,7 @@ class Child:
         connection = await self._client.connect()
         obeying = asyncio.create_task(self._obey())
         over = asyncio.create_task(self._over.wait())
+        self._start(_keep_log_short())
         await asyncio.wait((connection, obeying, over), return_when=asyncio.FIRST_COMPLETED)
         if connection.done() and not over.done():
             exc = None if connection.cancelled() else connection.exception()
@@ -176,6 +180,20 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
         await work
     except Exception:
         log.exception("the host's order could not be carried out")
+
+
+async def _keep_log_short() -> None:
+    """Look after the file that we and the library print into; a child may live for months."""
+    while True:
+        cut_log(sys.stdout.fileno())
+        await asyncio.sleep(_LOG_LOOK_SECONDS)
+
+
+def cut_log(fd: int) -> None:
+    """Empty a log that has grown too long."""
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and found.st_size > _MOST_LOG:
+        os.ftruncate(fd, 0)
 
 
 async def serve(fd: int, home: Path, store: Path) -> None:

@@ -99,5 +99,7 @@ def _log_of(home: Path) -> BinaryIO:
     path = home / LOG
     with suppress(FileNotFoundError):
         path.replace(home / f"{LOG}.1")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # Appending: the child may cut it short while it writes.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
     return os.fdopen(fd, "wb")
