@@ -21,7 +21,7 @@ from pynchy.testing_whatsapp.server import ACCOUNT, ACCOUNT_LID
 
 ANA, BEN, EVE = "491701111111", "491702222222", "491703333333"
 ANA_LID = "811111111111111"
-SECRET = "xoxb-of-another-channel"
+ANOTHER = "xoxb-of-another-channel"
 TEAM, OTHERS = "120363000000000001@g.us", "120363000000000002@g.us"
 
 
@@ -110,7 +110,7 @@ class Lobby:
     async def start(self) -> "Lobby":
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(STAND_IN, self.whatsapp.address)
-            patch.setenv("SLACK_BOT_TOKEN", SECRET)
+            patch.setenv("SLACK_BOT_TOKEN", ANOTHER)
             await self.host.start()
         await until(lambda: self.whatsapp.connected, "the host's child")
         return self

@@ -37,12 +37,15 @@ class Turns:
         came = time.monotonic()
         await self._lock.acquire()
         try:
-            if self._losses >= _HOPELESS and came < self._ended:
-                raise ChannelUnavailable(f"{self._service} does not answer")
+            self._check_hope(came)
             await asyncio.sleep(max(0.0, self._ended + self._pace_seconds - time.monotonic()))
         except BaseException:
             self._lock.release()
             raise
+
+    def _check_hope(self, came: float) -> None:
+        if self._losses >= _HOPELESS and came < self._ended:
+            raise ChannelUnavailable(f"{self._service} does not answer")
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object

@@ -12,10 +12,10 @@ from pynchy.channels.factory import make_channels
 from pynchy.channels.numbered import NumberedCard
 from pynchy.channels.whatsapp.audience import audience_of
 from pynchy.channels.whatsapp.book import Book, Entry
-from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.channels.whatsapp.child import cut_log
 from pynchy.channels.whatsapp.jids import normal
 from pynchy.channels.whatsapp.outbox import CARD, Outbox
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.channels.whatsapp.said import MOST_TEXT, Said, read_said
 from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.standing import Standing, State, read_state

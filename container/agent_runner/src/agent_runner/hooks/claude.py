@@ -4,8 +4,8 @@
                           ├─ not alone in its turn ─► allow: the tool waits
                           └─ too long ─► park ──────► defer: Claude Code ends, and is resumed later
 
-Only what a host has taken is put off, and only if there is no response after we have said so: a
-host that ends the question looks for our word after it has responded. One of the two sees the other.
+Only what a host has taken is put off, and only if there is no response after we have said so. A
+host that ends the question looks for our word after its response: one of the two sees the other.
 
 Parking is a saving and nothing else: whatever goes wrong, `ask_user` is allowed and waits itself.
 The built-in AskUserQuestion cannot wait: for that one the hook does, and hands the answer over.
