@@ -94,6 +94,21 @@ def test_what_is_read_from_the_shelf_is_what_was_put_there(tmp_path: Path) -> No
     assert (shelf.put(SAID), shelf.waiting()) == (None, [])
 
 
+def test_a_message_that_comes_again_under_another_form_of_its_sender_is_known(
+    tmp_path: Path,
+) -> None:
+    lid = "811111111111111@lid"
+    shelf = Shelf(tmp_path)
+    shelf.make()
+    alone = replace(SAID, chats=(lid,), senders=(lid,))
+
+    assert shelf.put(alone) is not None
+
+    for forms in ((lid, PHONE), (PHONE, lid)):
+        assert shelf.put(replace(SAID, chats=forms, senders=forms)) is None
+    assert shelf.put(replace(alone, message_id="another")) is not None
+
+
 def test_a_crash_between_handling_and_removing_is_finished_by_the_next_start(
     tmp_path: Path,
 ) -> None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from pynchy.channels.whatsapp.jids import is_hidden
 from pynchy.channels.whatsapp.said import MOST_TEXT, Said, read_said
 from pynchy.folder import Folder, UnsafeFile
 
@@ -106,5 +107,10 @@ class Shelf:
 
 def name_of(said: Said) -> str:
     """Return what the message is known by, in letters and digits alone."""
-    parts = (said.chats[0], said.senders[0], said.message_id, said.what)
+    parts = (_lasting(said.chats), _lasting(said.senders), said.message_id, said.what)
     return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:40]
+
+
+def _lasting(forms: tuple[str, ...]) -> str:
+    """Return the form by which it is known however it comes: the other is found only later."""
+    return next(filter(is_hidden, forms), forms[0])
