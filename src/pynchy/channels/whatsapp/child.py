@@ -37,7 +37,7 @@ _STOP_SECONDS = 2.0
 _LOCK_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _MOST_LOG = 5_000_000
-_LOG_LOOK_SECONDS = 60.0
+_BEAT_SECONDS = 20.0
 # Words in an error after which the message may be there all the same.
 _DOUBTFUL = ("timed out", "timeout", "deadline", "cancel", "closed")
 # With these there is nothing left to do here: the host decides what comes next.
@@ -56,6 +56,7 @@ class Child:
         self._pairs = order.get("purpose") == "pair"
         self._number = str(order.get("phone") or "")
         self._self_chat = order.get("self_chat") is True
+        self._beat_seconds = float(order.get("beat_seconds") or _BEAT_SECONDS)
         self._changes = 0
         self._over = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,7 +69,7 @@ class Child:
         connection = await self._client.connect()
         obeying = asyncio.create_task(self._obey())
         over = asyncio.create_task(self._over.wait())
-        self._start(_keep_log_short())
+        self._start(self._beat())
         await asyncio.wait((connection, obeying, over), return_when=asyncio.FIRST_COMPLETED)
         if connection.done() and not over.done():
             exc = None if connection.cancelled() else connection.exception()
@@ -107,6 +108,13 @@ class Child:
     def paired(self, error: str) -> None:
         """See Listener."""
         self._line.say(event="paired", error=error)
+
+    async def _beat(self) -> None:
+        """Let the host know that we do not hang, and the log not grow, for as long as we live."""
+        while True:
+            self._line.say(event="alive")
+            cut_log(sys.stdout.fileno())
+            await asyncio.sleep(self._beat_seconds)
 
     async def _greet(self, change: int) -> None:
         """Learn who we are, before anything is said to be connected."""
@@ -180,13 +188,6 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
         await work
     except Exception:
         log.exception("the host's order could not be carried out")
-
-
-async def _keep_log_short() -> None:
-    """Look after the file that we and the library print into; a child may live for months."""
-    while True:
-        cut_log(sys.stdout.fileno())
-        await asyncio.sleep(_LOG_LOOK_SECONDS)
 
 
 def cut_log(fd: int) -> None:
