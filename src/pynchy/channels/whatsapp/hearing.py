@@ -32,7 +32,7 @@ from pynchy.channels.whatsapp.said import Said, What
 from pynchy.channels.whatsapp.sending import Quote, Sender
 from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.errors import AlreadyOver, ReplyRejected
-from pynchy.model import PendingQuestion, Reply
+from pynchy.model import Ending, PendingQuestion, Reply
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,9 @@ class Hearing:
         """True if the person need not be told: this was the answer, or they know already."""
         own = exc.ending.by == sender.by and exc.ending.channel == self._name
         # Whoever says something else later must not believe that it counts.
-        is_answer = own and said.at <= exc.ending.at.timestamp()
+        is_answer = own and (
+            said.at <= exc.ending.at.timestamp() or _says_the_same(said, entry.card, exc.ending)
+        )
         known = is_answer or sender.by in entry.told
         if not is_answer:
             entry.told.add(sender.by)
@@ -231,6 +233,18 @@ def _taken(said: Said, reading: Answers) -> Said:
     """Return the message with what it was read as, for whoever has to judge it again."""
     numbers = tuple(part.number for part in reading.parts)
     return replace(said, taken_for=reading.card.request_id, taken_as=numbers)
+
+
+def _says_the_same(said: Said, card: NumberedCard, ending: Ending) -> bool:
+    """True if the message would answer as the question was answered; without questions, False."""
+    if not card.questions:
+        return False
+    reading = _read(said, [replace(card, over=False, answered=frozenset())])
+    return isinstance(reading, Answers) and all(
+        part.answer == answer
+        for part in reading.parts
+        for answer in ending.answers[part.number - 1 : part.number]
+    )
 
 
 def _as_first_read(card: NumberedCard, said: Said) -> NumberedCard:
