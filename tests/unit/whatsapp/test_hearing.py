@@ -18,7 +18,7 @@ from pynchy.channels.whatsapp.hearing import Hearing, Means
 from pynchy.channels.whatsapp.outbox import Outbox
 from pynchy.channels.whatsapp.said import Said
 from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.errors import AlreadyOver
+from pynchy.errors import AlreadyOver, InvalidReply
 from pynchy.model import (
     Answer,
     Draft,
@@ -49,6 +49,8 @@ class Desk:
     async def answer(self, reply: Reply) -> PendingQuestion:
         if self.pending.ending is not None:
             raise AlreadyOver(self.pending.ending)
+        if not reply.answers:
+            raise InvalidReply("an answer is missing")
         number = (reply.question or 1) - 1
         kept = {draft.question: draft for draft in self.pending.drafts}
         kept[number] = Draft(number, reply.answers[0], reply.by)
@@ -75,7 +77,7 @@ class Sender:
 class Host:
     """The parts that judge, on one folder; another one on it is a host that was started again."""
 
-    def __init__(self, home: Path, desk: Desk) -> None:
+    def __init__(self, home: Path, desk: Desk, *, over: bool = False) -> None:
         self.shelf, self.sender, book, outbox = Shelf(home), Sender(), Book(), Outbox(home)
         self.shelf.make()
         outbox.load()
@@ -87,7 +89,7 @@ class Host:
             card_of(desk.pending),
             desk.pending.answered,
         )
-        card = replace(NumberedCard.of(shown), over=desk.pending.ending is not None)
+        card = replace(NumberedCard.of(shown), over=over or desk.pending.ending is not None)
         book.put(Entry(card, TEAM, TEAM))
         people = {desk.pending.group: {ANA: "+49 170 1234567"}}
         audience = Audience(frozenset({TEAM}), people=people)
@@ -199,3 +201,17 @@ async def test_nobody_hears_that_an_answer_was_not_taken_because_the_shelf_is_st
 
     assert [text for text in host.sender.said if "not taken" in text] == []
     assert len(host.sender.said) == 1
+
+
+async def test_an_answer_to_a_card_that_counts_as_failed_counts_while_the_question_is_open(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(make_pending())
+    host = Host(tmp_path, desk, over=True)
+    host.shelf.put(ana_says("2"))
+
+    async with host.running():
+        await host.emptied()
+
+    assert [draft.answer.selected for draft in desk.pending.drafts] == [("No",)]
+    assert [said for said in host.sender.said if "missing" in said] == []

@@ -31,7 +31,7 @@ from pynchy.channels.whatsapp.outbox import Outbox
 from pynchy.channels.whatsapp.said import Said, What
 from pynchy.channels.whatsapp.sending import Quote, Sender
 from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.errors import AlreadyOver, ReplyRejected
+from pynchy.errors import AlreadyOver, InvalidReply, ReplyRejected
 from pynchy.model import Ending, PendingQuestion, Reply
 
 log = logging.getLogger(__name__)
@@ -170,11 +170,23 @@ class Hearing:
                 return None
             return numbered.refusal(exc)
         except ReplyRejected as exc:
+            if isinstance(reading, TooLate) and isinstance(exc, InvalidReply):
+                return await self._decide_open(said, entry, exc)
             return numbered.refusal(exc)
         if pending is None or pending.ending is not None:
             return None
         self._means.book.note_parts(pending)
         return numbered.noted(pending)
+
+    async def _decide_open(self, said: Said, entry: Entry, exc: InvalidReply) -> str | None:
+        """Take a reply to a card that counts as failed, though its question is open elsewhere."""
+        card = replace(entry.card, over=False)
+        reading = _read(said, [card] if card.questions else [])
+        if isinstance(reading, Hint):
+            return reading.text
+        if isinstance(reading, NotForUs | TooLate):
+            return numbered.refusal(exc)
+        return await self._decide(said, reading, entry)
 
     async def _bring(self, reading: Reading, sender: Reply) -> PendingQuestion | None:
         match reading:
