@@ -1,5 +1,7 @@
 """An agent that has put its call off: seen as parked, and resumed to make it however it ends."""
 
+from datetime import UTC, datetime
+
 from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.waiting import until
@@ -128,3 +130,25 @@ async def test_stopping_a_parked_session_says_what_can_be_done(
     listed = (await host.cli("sessions"))[1]
     assert "parked, waiting on you" in listed
     assert f"pynchy answer {short_id}" in listed
+
+
+async def test_an_agent_that_parked_while_its_question_expired_is_told(
+    start_host: StartHost, runs: Runs
+) -> None:
+    clocks = 'wait_timeout = "2s"\nanswer_ttl = "2s"\n'
+    host = await start_host(clocks + runs.launcher("acknowledge"))
+    agent = MailboxAgent(host.group("team"), SESSION)
+    request_id = agent.ask("Deploy?")
+    [asked] = await host.listed()
+    host.kill()
+    agent.tell("park", request_id)
+    agent.leave()
+    over = datetime.fromisoformat(asked["expires_at"])
+    await until(lambda: datetime.now(UTC) > over, "the question to be over")
+
+    await host.start()
+    closed = await host.closed(request_id)
+
+    assert (closed["parked"], closed["delivered"]) == (True, "late")
+    [run] = runs.started()
+    assert run["initial"]["outcome"] == "expired"

@@ -118,12 +118,15 @@ def check(story: Story, agent: MailboxAgent) -> None:
     assert response["answers"][0]["selected"] == ["Yes"]
     assert response["answered_by"] == f"Ana (+{ANA})"
     cards = [text for text in story.texts() if "Deploy?" in text.text and not text.quotes]
-    endings = [text for text in story.texts() if text.quotes]
+    # A person who says it again to another host may hear that it is over, and how.
+    over = [text for text in story.texts() if "over already" in text.text]
+    assert all("answered by Ana" in text.text and "Yes" in text.text for text in over)
+    endings = [text for text in story.texts() if text.quotes and text not in over]
     # What was sent twice says so, and nobody was told anything else.
     assert all("repeat" in card.text.lower() for card in cards[1:])
     assert [e for e in endings if "Answered: Yes" in e.text] == endings != []
     assert all("sent again" in ending.text.lower() for ending in endings[1:])
-    assert len(cards) + len(endings) == len(story.texts())
+    assert len(cards) + len(endings) + len(over) == len(story.texts())
 
 
 class Teller:

@@ -14,13 +14,14 @@ from tests.waiting import until
 
 from agent_runner.asking import Question
 from pynchy.channels.whatsapp.account import Account, keep_account
-from pynchy.channels.whatsapp.child import STAND_IN
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.folder import Folder
 from pynchy.testing_whatsapp import SentText, WhatsAppStandIn
 from pynchy.testing_whatsapp.server import ACCOUNT, ACCOUNT_LID
 
 ANA, BEN, EVE = "491701111111", "491702222222", "491703333333"
 ANA_LID = "811111111111111"
+ANOTHER = "xoxb-of-another-channel"
 TEAM, OTHERS = "120363000000000001@g.us", "120363000000000002@g.us"
 
 
@@ -109,6 +110,7 @@ class Lobby:
     async def start(self) -> "Lobby":
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(STAND_IN, self.whatsapp.address)
+            patch.setenv("SLACK_BOT_TOKEN", ANOTHER)
             await self.host.start()
         await until(lambda: self.whatsapp.connected, "the host's child")
         return self

@@ -1,12 +1,14 @@
 """Questions in WhatsApp, answered there: agent, serve, the child, neonize, and all the way back."""
 
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.slack.support import DEPLOY, YES_NO
-from tests.whatsapp.support import ANA, Lobby, Room, chat_of
+from tests.whatsapp.support import ANA, ANOTHER, STAND_IN, Lobby, Room, chat_of
 
 from agent_runner.asking import Outcome, Question
 from pynchy.testing_whatsapp import Person, SentText
@@ -128,6 +130,18 @@ async def test_nothing_of_another_chat_is_kept(lobby: Lobby, room: Room) -> None
     await room.told("answered", quoting=card)
     files = [path for path in (lobby.host.data / "whatsapp").rglob("*") if path.is_file()]
     assert not [path for path in files if private in path.read_text(errors="replace")]
+
+
+async def test_the_process_that_talks_to_whatsapp_does_not_see_the_host_s_secrets(
+    lobby: Lobby,
+) -> None:
+    serving = json.loads((lobby.host.data / "host.json").read_bytes())["pid"]
+    host, child = (
+        Path(f"/proc/{pid}/environ").read_text() for pid in (serving, lobby.whatsapp.pids[-1])
+    )
+
+    assert STAND_IN in child
+    assert (ANOTHER in host, ANOTHER in child) == (True, False)
 
 
 async def test_of_two_open_questions_each_gets_its_own_answer(room: Room) -> None:

@@ -121,7 +121,7 @@ class Delivery:
         if pending.delivered is not None:
             return
         mailbox = self._mailboxes.of(pending.group)
-        if pending.ending is not None and not pending.resumes:
+        if pending.ending is not None and not await self._must_hear(key, mailbox):
             await self._delivered(key, DeliveryPath.NONE)
             return
         grace_ends = self._desk.now() + self._grace
@@ -166,6 +166,20 @@ class Delivery:
     async def _at_rest(self, key: Key) -> None:
         while (pending := self._desk.index.get(key)) and not pending.is_at_rest:
             await self._desk.changed(key, self._desk.version(key), LOOK_SECONDS)
+
+    async def _must_hear(self, key: Key, mailbox: Mailbox) -> bool:
+        """True if the agent is to be told how it ended, even if a runner has to be started.
+
+        An agent that parks in this very moment must be: it would wait for ever. So it says that
+        it parks before it looks for a response, and we look for its word after we have responded.
+        """
+        while not (pending := self._desk.get(key)).resumes:
+            version = self._desk.version(key)
+            if not await asyncio.to_thread(mailbox.is_being_parked, pending.request_id):
+                # Its word may have been read between the two looks.
+                return self._desk.get(key).resumes
+            await self._desk.changed(key, version, LOOK_SECONDS)
+        return True
 
     async def _advance(
         self, pending: PendingQuestion, mailbox: Mailbox, grace_ends: datetime

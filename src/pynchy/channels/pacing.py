@@ -1,18 +1,32 @@
-"""Send one message after another: services refuse, or ban, those who are too fast."""
+"""Send one message after another: services refuse, or ban, those who are too fast.
+
+Where a service does not answer at all, those who wait their turn are not kept waiting for that.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
+from pynchy.errors import ChannelUnavailable
+
+_HOPELESS = 3
+
 
 class Turns:
-    """One after another, and never faster than the pace."""
+    """One after another, and never faster than the pace.
 
-    def __init__(self, pace_seconds: float) -> None:
+    `lost` is what a call to the service without a reply raises. Raise ChannelUnavailable for those
+    who have waited through several of them.
+    """
+
+    def __init__(self, service: str, pace_seconds: float, lost: type[Exception]) -> None:
+        self._service = service
         self._pace_seconds = pace_seconds
+        self._lost = lost
+        self._losses = 0
         self._lock = asyncio.Lock()
-        self._next = 0.0
+        self._ended = 0.0
 
     async def free(self) -> None:
         """Return when nobody has the turn."""
@@ -20,13 +34,22 @@ class Turns:
             pass
 
     async def __aenter__(self) -> None:
+        came = time.monotonic()
         await self._lock.acquire()
         try:
-            await asyncio.sleep(max(0.0, self._next - time.monotonic()))
-        except asyncio.CancelledError:
+            self._check_hope(came)
+            await asyncio.sleep(max(0.0, self._ended + self._pace_seconds - time.monotonic()))
+        except BaseException:
             self._lock.release()
             raise
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        self._next = time.monotonic() + self._pace_seconds
+    def _check_hope(self, came: float) -> None:
+        if self._losses >= _HOPELESS and came < self._ended:
+            raise ChannelUnavailable(f"{self._service} does not answer")
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+    ) -> None:
+        self._losses = self._losses + 1 if isinstance(error, self._lost) else 0
+        self._ended = time.monotonic()
         self._lock.release()

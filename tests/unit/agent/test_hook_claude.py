@@ -12,7 +12,8 @@ import pytest
 from tests.unit.agent.conftest import Mailbox
 from tests.waiting import until
 
-from agent_runner.asking import request_id_of
+from agent_runner.asking import RequestId, request_id_of
+from agent_runner.hooks import claude
 from agent_runner.hooks.transcript import Turn, look
 
 CALL = "toolu_1"
@@ -79,6 +80,18 @@ class Hooks:
         question: dict[str, Any] = json.loads(path.read_bytes())
         return question
 
+    def hook(self) -> claude.Hook:
+        """Return the hook, to be called without a process of its own."""
+        return claude.Hook(claude.Mailbox.open(self.mailbox.path), {"PYNCHY_SESSION_ID": "s1"})
+
+    def fired(self) -> claude.Fired:
+        tool = "mcp__pynchy__ask_user"
+        return claude.Fired(tool, CALL, INPUT, "claude-1", self.transcript, may_be_parked=True)
+
+    def take(self, request_id: str = REQUEST_ID) -> None:
+        """Take the question, as a host does when it has recorded it."""
+        (self.mailbox.tasks / f"{request_id}.json").unlink()
+
     def end(self) -> None:
         for process in self._started:
             process.kill()
@@ -112,14 +125,47 @@ async def test_an_answer_that_comes_soon_lets_the_tool_take_it(hooks: Hooks) -> 
     assert (question["agent"], question["task"]) == ("claude", "the release")
 
 
-def test_a_call_alone_in_its_turn_is_put_off_and_the_host_is_told_first(hooks: Hooks) -> None:
+async def test_a_call_alone_in_its_turn_is_put_off_and_the_host_is_told_first(
+    hooks: Hooks,
+) -> None:
     hooks.transcript.write_text(line("toolu_0", message_id="m0") + line(CALL))
 
-    decision = hooks.decided(hooks.fire())
+    process = hooks.fire()
+    await hooks.asked()
+    hooks.take()
+    decision = hooks.decided(process)
 
     assert decision == {"hookEventName": "PreToolUse", "permissionDecision": "defer"}
     parked = json.loads((hooks.mailbox.tasks / f"{REQUEST_ID}.park.json").read_bytes())
     assert (parked["type"], parked["request_id"]) == ("ask_user:park", REQUEST_ID)
+
+
+def test_what_no_host_has_taken_is_not_put_off_but_waits(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claude, "UNSURE_SECONDS", 0.5)
+    hooks.transcript.write_text(line(CALL))
+
+    decision = hooks.hook().decide(hooks.fired())
+
+    assert decision == claude.ALLOW
+    assert hooks.mailbox.names("*.park.json") == []
+
+
+def test_a_question_that_ends_while_its_call_is_put_off_lets_the_tool_tell(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks.transcript.write_text(line(CALL))
+    send_about = claude.Mailbox.send_about
+
+    def ends_first(mailbox: claude.Mailbox, type_: str, request_id: RequestId) -> None:
+        hooks.mailbox.respond(request_id, outcome="undeliverable")
+        send_about(mailbox, type_, request_id)
+
+    monkeypatch.setattr(claude.Mailbox, "send_about", ends_first)
+    monkeypatch.setattr(claude.Mailbox, "is_unread", lambda *_: False)
+
+    assert hooks.hook().decide(hooks.fired()) == claude.ALLOW
 
 
 def test_a_call_beside_another_is_left_to_wait_by_itself(hooks: Hooks) -> None:

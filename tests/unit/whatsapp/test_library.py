@@ -206,7 +206,7 @@ async def test_people_and_chats_are_told_in_every_form_without_devices(
 
 @pytest.mark.parametrize("chat", ["status@broadcast", "12345@newsletter", ""])
 async def test_what_is_said_in_no_chat_is_nothing(stage: Stage, chat: str) -> None:
-    stage.say(text("1"), Source(chat, ANA if chat else ""))
+    stage.say(text("1"), Source(chat, *((ANA, ANA_LID) if chat else ("", ""))))
 
     assert stage.ears.heard == []
 

@@ -1,6 +1,7 @@
 """The parts of the channel that need no library: addresses, files, words, settings."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from pynchy.channels.factory import make_channels
 from pynchy.channels.numbered import NumberedCard
 from pynchy.channels.whatsapp.audience import audience_of
 from pynchy.channels.whatsapp.book import Book, Entry
-from pynchy.channels.whatsapp.child import STAND_IN
+from pynchy.channels.whatsapp.child import cut_log
 from pynchy.channels.whatsapp.jids import normal
 from pynchy.channels.whatsapp.outbox import CARD, Outbox
-from pynchy.channels.whatsapp.said import Said, read_said
+from pynchy.channels.whatsapp.process import STAND_IN
+from pynchy.channels.whatsapp.said import MOST_TEXT, Said, read_said
 from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.standing import Standing, State, read_state
 from pynchy.config import Settings, load_settings
@@ -40,6 +42,8 @@ SAID = Said("3EB0", ("1@g.us",), (PHONE,), 1.0, "1")
         (" 811111111111111@lid ", "811111111111111@lid"),
         ("811111111111111:4@lid", "811111111111111@lid"),
         ("491701234567-1600000000@g.us", "491701234567-1600000000@g.us"),
+        ("0170 1234567", ""),
+        ("0049 170 1234567", ""),
         ("status@broadcast", ""),
         ("12345@newsletter", ""),
         ("Ana", ""),
@@ -90,6 +94,21 @@ def test_what_is_read_from_the_shelf_is_what_was_put_there(tmp_path: Path) -> No
     assert (shelf.put(SAID), shelf.waiting()) == (None, [])
 
 
+def test_a_message_that_comes_again_under_another_form_of_its_sender_is_known(
+    tmp_path: Path,
+) -> None:
+    lid = "811111111111111@lid"
+    shelf = Shelf(tmp_path)
+    shelf.make()
+    alone = replace(SAID, chats=(lid,), senders=(lid,))
+
+    assert shelf.put(alone) is not None
+
+    for forms in ((lid, PHONE), (PHONE, lid)):
+        assert shelf.put(replace(SAID, chats=forms, senders=forms)) is None
+    assert shelf.put(replace(alone, message_id="another")) is not None
+
+
 def test_a_crash_between_handling_and_removing_is_finished_by_the_next_start(
     tmp_path: Path,
 ) -> None:
@@ -117,6 +136,66 @@ def test_another_outbox_knows_what_was_begun_and_never_confirmed(tmp_path: Path)
     assert (found.parts[CARD].begun, found.parts[CARD].message_id) == (1, "")
     assert again.is_ours("unknown", "a card")
     assert not again.is_ours("unknown", "another text")
+
+
+def test_a_shelf_that_is_used_for_months_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.whatsapp.shelf._MOST_HANDLED", 5)
+    monkeypatch.setattr("pynchy.channels.whatsapp.shelf._TIDY_EVERY", 5)
+    shelf = Shelf(tmp_path)
+    shelf.make()
+
+    for number in range(23):
+        shelf.done(str(shelf.put(replace(SAID, message_id=f"M{number}"))))
+
+    assert len(list((tmp_path / "handled").iterdir())) < 10
+    assert shelf.put(replace(SAID, message_id="M22")) is None
+
+
+def test_the_longest_message_that_quotes_the_longest_one_can_be_read_again(
+    tmp_path: Path,
+) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.make()
+    longest = replace(SAID, text="\U0001f642" * MOST_TEXT, quoted="\U0001f642" * MOST_TEXT)
+
+    assert shelf.read(str(shelf.put(longest))) == longest
+
+
+def test_what_is_known_of_our_own_messages_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MOST_RECORDS", 3)
+    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MOST_MARKS", 6)
+    outbox = Outbox(tmp_path)
+    outbox.load()
+
+    for number in range(9):
+        key = RequestId(f"q{number}")
+        record = outbox.record(card_of(make_pending()), key, "1@g.us", "1@g.us")
+        for _ in range(4):
+            outbox.begin(record, CARD, f"card {number}")
+            outbox.withdraw(record, CARD)
+        outbox.sent(record, CARD, f"M{number}", 1.0)
+
+    assert len(record.parts[CARD].digests) == 1
+    assert outbox.is_ours("M8", "")
+    assert outbox.is_ours("", "card 8")
+    assert not outbox.is_ours("M0", "card 0")
+
+
+def test_a_log_that_has_grown_too_long_is_emptied_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "child.log"
+    with path.open("ab", buffering=0) as log_file:
+        log_file.write(b"x" * 100)
+        cut_log(log_file.fileno())
+        short = path.stat().st_size
+        log_file.write(b"x" * 5_000_000)
+        cut_log(log_file.fileno())
+        log_file.write(b"after")
+
+    assert (short, path.read_bytes()) == (100, b"after")
 
 
 @pytest.mark.parametrize("standing", Standing)

@@ -11,7 +11,7 @@ from tests.acceptance.support import Host
 from tests.waiting import until
 from tests.whatsapp.support import ANA, TEAM, group_table, pair, settings
 
-from pynchy.channels.whatsapp.child import STAND_IN
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.testing_whatsapp import WhatsAppStandIn
 
 

@@ -1,6 +1,9 @@
 """WhatsApp, its library or its child process fails: nothing hangs, and nothing is lost."""
 
 import asyncio
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,12 @@ from tests.acceptance.support import MailboxAgent, Runs
 from tests.slack.support import DEPLOY
 from tests.waiting import until
 from tests.whatsapp.conftest import StartRoom
-from tests.whatsapp.support import Room
+from tests.whatsapp.support import Room, pair
 
 from agent_runner.asking import Outcome
+from pynchy.channels.whatsapp.shelf import Shelf
+from pynchy.channels.whatsapp.supervisor import Supervisor
+from pynchy.testing_whatsapp import WhatsAppStandIn
 
 
 async def problem(room: Room, *words: str) -> str:
@@ -258,3 +264,29 @@ async def test_who_comes_second_after_a_restart_is_told_how_it_ended(
     late = room.ben.say(room.chat, "2", quote=card)
 
     await room.told("over already", "Yes", quoting=late)
+
+
+async def test_a_child_that_hangs_is_started_again_and_one_that_is_well_is_not(
+    whatsapp: WhatsAppStandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.channels.whatsapp.supervisor._SILENT_SECONDS", 8.0)
+    pair(tmp_path)
+    home = tmp_path / "whatsapp"
+    Shelf(home).make()
+    order = {"purpose": "serve", "chats": [], "self_chat": False}
+    supervisor = Supervisor(home, home / "session.db", order, lambda _: None)
+    running = asyncio.create_task(supervisor.run())
+    try:
+        await until(lambda: supervisor.problem() is None, "the connection")
+        patience_ends = time.monotonic() + 9.0
+        await until(lambda: time.monotonic() > patience_ends, "more than the patience")
+        before = list(whatsapp.pids)
+        os.kill(before[-1], signal.SIGSTOP)
+
+        await until(lambda: len(whatsapp.pids) > len(before), "another child")
+        await until(lambda: supervisor.problem() is None, "the connection")
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+    assert len(before) == 1

@@ -1,7 +1,6 @@
 """How fast Slack is called: one message after another in each channel, and as Slack asks.
 
 A message that Slack asked to wait with is sent again when it said so, and none is given up for it.
-Where Slack does not answer at all, those who wait their turn are not kept waiting for that.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.http_retry.response import HttpResponse
 from slack_sdk.http_retry.state import RetryState
 
-from pynchy.errors import ChannelUnavailable
+from pynchy.channels.pacing import Turns
 
 _LEAST_WAIT_SECONDS = 1.0
 _MOST_WAIT_SECONDS = 600.0
@@ -22,7 +21,6 @@ _MOST_WAIT_SECONDS = 600.0
 _SLOWER = 1.25
 _SLOWEST = 4.0
 _FORGET_SECONDS = 60.0
-_HOPELESS = 3
 
 
 class Patience(AsyncRateLimitErrorRetryHandler):
@@ -52,39 +50,24 @@ def wait_seconds(response: HttpResponse | None) -> float:
     return max(_LEAST_WAIT_SECONDS, min(float(said), _MOST_WAIT_SECONDS))
 
 
-class Turns:
-    """One after another, and never faster than the pace; `lost` is what a call without reply is."""
+class SlackTurns(Turns):
+    """One after another, and for a while more slowly when Slack has asked to wait."""
 
     def __init__(self, pace_seconds: float, lost: type[Exception]) -> None:
-        self._lost = lost
-        self._losses = 0
+        super().__init__("Slack", pace_seconds, lost)
         self._usual_seconds = pace_seconds
-        self._pace_seconds = pace_seconds
-        self._lock = asyncio.Lock()
         self._began = 0.0
-        self._ended = 0.0
 
     async def __aenter__(self) -> None:
-        came = time.monotonic()
-        await self._lock.acquire()
-        if self._losses >= _HOPELESS and came < self._ended:
-            self._lock.release()
-            raise ChannelUnavailable("Slack does not answer")
-        try:
-            await asyncio.sleep(max(0.0, self._ended + self._pace_seconds - time.monotonic()))
-        except asyncio.CancelledError:
-            self._lock.release()
-            raise
+        await super().__aenter__()
         self._began = time.monotonic()
         if self._began - self._ended > _FORGET_SECONDS:
             self._pace_seconds = self._usual_seconds
 
     async def __aexit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        self._losses = self._losses + 1 if isinstance(error, self._lost) else 0
-        self._ended = time.monotonic()
-        if self._ended - self._began >= _LEAST_WAIT_SECONDS:
+        if time.monotonic() - self._began >= _LEAST_WAIT_SECONDS:
             slower = self._pace_seconds * _SLOWER
             self._pace_seconds = min(slower, self._usual_seconds * _SLOWEST)
-        self._lock.release()
+        await super().__aexit__(kind, error, trace)

@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from pynchy.channels.slack import limits
-from pynchy.channels.slack.pace import Patience, Turns
+from pynchy.channels.slack.pace import Patience, SlackTurns
 from pynchy.channels.slack.payloads import dict_in, dicts_in
 from pynchy.channels.slack.plain import in_plain_words
 from pynchy.channels.slack.render import Message
@@ -68,7 +68,7 @@ class Web:
         self._token = token
         self._api_url = api_url
         self._pace_seconds = pace_seconds
-        self._turns: dict[str, Turns] = {}
+        self._turns: dict[str, SlackTurns] = {}
         self._session: aiohttp.ClientSession | None = None
         self.client = self._make_client(None)
 
@@ -100,7 +100,7 @@ class Web:
     ) -> tuple[str, str]:
         """Post once. Return the conversation and the timestamp. Raise ReplyLost if in doubt."""
         message = self._fitting(message)
-        async with self._turns.setdefault(channel, Turns(self._pace_seconds, ReplyLost)):
+        async with self._turns.setdefault(channel, SlackTurns(self._pace_seconds, ReplyLost)):
             posted = await self._once(
                 self.client.chat_postMessage,
                 channel=channel,

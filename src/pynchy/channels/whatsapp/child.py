@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import socket
+import stat
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -24,6 +25,7 @@ from pynchy.channels.whatsapp.account import forget_account, keep_account
 from pynchy.channels.whatsapp.jids import all_normal
 from pynchy.channels.whatsapp.keeping import Keeper
 from pynchy.channels.whatsapp.line import Body, Line
+from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.channels.whatsapp.said import Said
 from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.standing import Standing
@@ -31,10 +33,11 @@ from pynchy.folder import Folder
 
 log = logging.getLogger(__name__)
 
-STAND_IN = "PYNCHY_WHATSAPP_STAND_IN"
 _STOP_SECONDS = 2.0
 _LOCK_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
+_MOST_LOG = 5_000_000
+_BEAT_SECONDS = 20.0
 # Words in an error after which the message may be there all the same.
 _DOUBTFUL = ("timed out", "timeout", "deadline", "cancel", "closed")
 # With these there is nothing left to do here: the host decides what comes next.
@@ -53,6 +56,7 @@ class Child:
         self._pairs = order.get("purpose") == "pair"
         self._number = str(order.get("phone") or "")
         self._self_chat = order.get("self_chat") is True
+        self._beat_seconds = float(order.get("beat_seconds") or _BEAT_SECONDS)
         self._changes = 0
         self._over = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,6 +69,7 @@ class Child:
         connection = await self._client.connect()
         obeying = asyncio.create_task(self._obey())
         over = asyncio.create_task(self._over.wait())
+        self._start(self._beat())
         await asyncio.wait((connection, obeying, over), return_when=asyncio.FIRST_COMPLETED)
         if connection.done() and not over.done():
             exc = None if connection.cancelled() else connection.exception()
@@ -103,6 +108,13 @@ class Child:
     def paired(self, error: str) -> None:
         """See Listener."""
         self._line.say(event="paired", error=error)
+
+    async def _beat(self) -> None:
+        """Let the host know that we do not hang, and the log not grow, for as long as we live."""
+        while True:
+            self._line.say(event="alive")
+            cut_log(sys.stdout.fileno())
+            await asyncio.sleep(self._beat_seconds)
 
     async def _greet(self, change: int) -> None:
         """Learn who we are, before anything is said to be connected."""
@@ -176,6 +188,13 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
         await work
     except Exception:
         log.exception("the host's order could not be carried out")
+
+
+def cut_log(fd: int) -> None:
+    """Empty a log that has grown too long."""
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and found.st_size > _MOST_LOG:
+        os.ftruncate(fd, 0)
 
 
 async def serve(fd: int, home: Path, store: Path) -> None:

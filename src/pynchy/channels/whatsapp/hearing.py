@@ -1,21 +1,29 @@
 """From the shelf to the desk, and from its refusals back to the chat.
 
-A message leaves the shelf when the desk has decided; after a crash it is judged again, which
-changes nothing. People who may not answer, and what is no answer, hear nothing from us.
+A message leaves the shelf when the desk has decided; after a crash it is judged again, and means
+what it meant at first. People who may not answer, and what is no answer, hear nothing from us.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
 from pynchy.channels import numbered
 from pynchy.channels.base import ReplyDesk
-from pynchy.channels.numbered import Answers, Decline, Hint, NotForUs, Reading, TooLate
+from pynchy.channels.numbered import (
+    Answers,
+    Decline,
+    Hint,
+    NotForUs,
+    NumberedCard,
+    Reading,
+    TooLate,
+)
 from pynchy.channels.whatsapp.audience import Audience
 from pynchy.channels.whatsapp.book import Book, Entry, key_of
 from pynchy.channels.whatsapp.jids import phone
@@ -23,8 +31,8 @@ from pynchy.channels.whatsapp.outbox import Outbox
 from pynchy.channels.whatsapp.said import Said, What
 from pynchy.channels.whatsapp.sending import Quote, Sender
 from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.errors import AlreadyOver, ReplyRejected
-from pynchy.model import PendingQuestion, Reply
+from pynchy.errors import AlreadyOver, InvalidReply, ReplyRejected
+from pynchy.model import Ending, PendingQuestion, Reply
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +64,8 @@ class Hearing:
         # None is a wish to look at the whole shelf.
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
         self._attempts: dict[str, int] = {}
+        # Judged, though the disk would not let them off the shelf.
+        self._weighed: set[str] = set()
 
     def hear(self, name: str) -> None:
         """Let a message on the shelf be judged."""
@@ -83,14 +93,17 @@ class Hearing:
 
     async def _judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
         shelf = self._means.shelf
-        said = await asyncio.to_thread(shelf.read, name)
-        if said is not None and not said.whole:
-            # The child will tell when it knows who it was.
-            return
-        if said is not None and not self._is_own(said):
-            await self._means.sender.quiet(said.chats)
-            await self._weigh(said, tasks)
+        if name not in self._weighed:
+            said = await asyncio.to_thread(shelf.read, name)
+            if said is not None and not said.whole:
+                # The child will tell when it knows who it was.
+                return
+            if said is not None and not self._is_own(said):
+                await self._means.sender.quiet(said.chats)
+                await self._weigh(name, said, tasks)
+            self._weighed.add(name)
         await asyncio.to_thread(shelf.done, name)
+        self._weighed.discard(name)
         self._attempts.pop(name, None)
 
     def _judge_later(self, name: str, tasks: asyncio.TaskGroup) -> None:
@@ -99,8 +112,8 @@ class Hearing:
         if attempts < _MOST_ATTEMPTS:
             loop = asyncio.get_running_loop()
             loop.call_later(_AGAIN_SECONDS * attempts, self._names.put_nowait, name)
-        else:
-            tasks.create_task(self._tell_failed(name))
+        elif attempts == _MOST_ATTEMPTS and name not in self._weighed:
+            tasks.create_task(_guarded(self._tell_failed(name)))
 
     async def _tell_failed(self, name: str) -> None:
         said = await asyncio.to_thread(self._means.shelf.read, name)
@@ -110,18 +123,20 @@ class Hearing:
     def _is_own(self, said: Said) -> bool:
         return said.from_me and self._means.outbox.is_ours(said.message_id, said.text)
 
-    async def _weigh(self, said: Said, tasks: asyncio.TaskGroup) -> None:
+    async def _weigh(self, name: str, said: Said, tasks: asyncio.TaskGroup) -> None:
         entries = self._spoken_to(said)
         self._recognise(said, entries)
-        reading = _read(said, [entry.card for entry in entries])
+        reading = _read(said, [_as_first_read(entry.card, said) for entry in entries])
         entry = _entry_of(reading, entries)
+        if isinstance(reading, Answers) and len(reading.parts) < len(reading.card.questions):
+            await asyncio.to_thread(self._means.shelf.complete, name, _taken(said, reading))
         if isinstance(reading, Hint):
             address = entry.address if entry else said.chats[0]
-            tasks.create_task(self._say(address, reading.text, entry, _quote(said)))
+            tasks.create_task(_guarded(self._say(address, reading.text, entry, _quote(said))))
         elif entry is not None:
             told = await self._decide(said, reading, entry)
             if told:
-                tasks.create_task(self._say(entry.address, told, entry, _quote(said)))
+                tasks.create_task(_guarded(self._say(entry.address, told, entry, _quote(said))))
 
     def _spoken_to(self, said: Said) -> list[Entry]:
         """Return the cards of the chat that this person may answer."""
@@ -151,15 +166,27 @@ class Hearing:
         try:
             pending = await self._bring(reading, sender)
         except AlreadyOver as exc:
-            if self._is_known(exc, sender, entry):
+            if self._is_known(exc, said, sender, entry):
                 return None
             return numbered.refusal(exc)
         except ReplyRejected as exc:
+            if isinstance(reading, TooLate) and isinstance(exc, InvalidReply):
+                return await self._decide_open(said, entry, exc)
             return numbered.refusal(exc)
         if pending is None or pending.ending is not None:
             return None
         self._means.book.note_parts(pending)
         return numbered.noted(pending)
+
+    async def _decide_open(self, said: Said, entry: Entry, exc: InvalidReply) -> str | None:
+        """Take a reply to a card that counts as failed, though its question is open elsewhere."""
+        card = replace(entry.card, over=False)
+        reading = _read(said, [card] if card.questions else [])
+        if isinstance(reading, Hint):
+            return reading.text
+        if isinstance(reading, NotForUs | TooLate):
+            return numbered.refusal(exc)
+        return await self._decide(said, reading, entry)
 
     async def _bring(self, reading: Reading, sender: Reply) -> PendingQuestion | None:
         match reading:
@@ -177,11 +204,16 @@ class Hearing:
             case _:
                 assert_never(reading)
 
-    def _is_known(self, exc: AlreadyOver, sender: Reply, entry: Entry) -> bool:
-        """True if the person need not be told: it was their own answer, or they know already."""
+    def _is_known(self, exc: AlreadyOver, said: Said, sender: Reply, entry: Entry) -> bool:
+        """True if the person need not be told: this was the answer, or they know already."""
         own = exc.ending.by == sender.by and exc.ending.channel == self._name
-        known = own or sender.by in entry.told
-        entry.told.add(sender.by)
+        # Whoever says something else later must not believe that it counts.
+        is_answer = own and (
+            said.at <= exc.ending.at.timestamp() or _says_the_same(said, entry.card, exc.ending)
+        )
+        known = is_answer or sender.by in entry.told
+        if not is_answer:
+            entry.told.add(sender.by)
         return known
 
     def _reply(self, said: Said, entry: Entry) -> Reply:
@@ -201,7 +233,40 @@ class Hearing:
             self._means.book.add_message(key_of(entry.card), sent)
 
 
-def _read(said: Said, cards: Sequence[numbered.NumberedCard]) -> Reading:
+async def _guarded(work: Coroutine[None, None, None]) -> None:
+    """Let nothing that is only said stop the hearing."""
+    try:
+        await work
+    except Exception:
+        log.exception("something could not be said")
+
+
+def _taken(said: Said, reading: Answers) -> Said:
+    """Return the message with what it was read as, for whoever has to judge it again."""
+    numbers = tuple(part.number for part in reading.parts)
+    return replace(said, taken_for=reading.card.request_id, taken_as=numbers)
+
+
+def _says_the_same(said: Said, card: NumberedCard, ending: Ending) -> bool:
+    """True if the message would answer as the question was answered; without questions, False."""
+    if not card.questions:
+        return False
+    reading = _read(said, [replace(card, over=False, answered=frozenset())])
+    return isinstance(reading, Answers) and all(
+        part.answer == answer
+        for part in reading.parts
+        for answer in ending.answers[part.number - 1 : part.number]
+    )
+
+
+def _as_first_read(card: NumberedCard, said: Said) -> NumberedCard:
+    """Return the card as it stood when the message was first read."""
+    if card.request_id != said.taken_for:
+        return card
+    return replace(card, answered=card.answered.difference(said.taken_as))
+
+
+def _read(said: Said, cards: Sequence[NumberedCard]) -> Reading:
     at = datetime.fromtimestamp(said.at, UTC)
     if not cards:
         return NotForUs()

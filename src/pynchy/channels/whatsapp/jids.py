@@ -14,7 +14,7 @@ LID = "lid"
 GROUP = "g.us"
 _SERVERS = (PHONE, LID, GROUP)
 _OLD_PHONE = "c.us"
-_USER = re.compile(r"[0-9]{5,20}(-[0-9]{5,20})?", re.ASCII)
+_USER = re.compile(r"[1-9][0-9]{4,19}(-[0-9]{5,20})?", re.ASCII)
 _DECORATION = re.compile(r"[\s().-]")
 MOST = 80
 
@@ -22,7 +22,8 @@ MOST = 80
 def normal(written: str) -> str:
     """Return the address as pynchy compares it; empty if it is none.
 
-    A bare number, however it is spaced, is a phone number.
+    A bare number, however it is spaced, is a phone number; it must begin with the country's, for
+    which no country has a zero.
     """
     written = written.strip()
     if len(written) > MOST:

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 CARD = "card"
 _CAP = 1_000_000
 _MOST_RECORDS = 1_000
-_MOST_OTHERS = 2_000
+# Each record has some, and what was said beside them.
+_MOST_MARKS = 10 * _MOST_RECORDS
 
 
 @dataclass(slots=True)
@@ -81,7 +82,8 @@ class Outbox:
         """Write down that the message is about to be sent."""
         attempt = record.parts.setdefault(part, Attempt())
         attempt.begun += 1
-        attempt.digests.append(digest(text))
+        if (mark := digest(text)) not in attempt.digests:
+            attempt.digests.append(mark)
         self._keep(record)
 
     def withdraw(self, record: Record, part: str) -> None:
@@ -98,10 +100,7 @@ class Outbox:
 
     def note(self, text: str, message_id: str = "") -> None:
         """Remember for a while that a message which is in no record is ours."""
-        for mark in filter(None, (digest(text), message_id)):
-            self._own[mark] = None
-        while len(self._own) > _MOST_OTHERS:
-            self._own.popitem(last=False)
+        self._mark(digest(text), message_id)
 
     def is_ours(self, message_id: str, text: str) -> bool:
         """True if the bridge has sent this itself, though its id may not be known yet."""
@@ -111,11 +110,17 @@ class Outbox:
         self._records[record.key] = record
         self._records.move_to_end(record.key)
         for attempt in record.parts.values():
-            for mark in filter(None, (attempt.message_id, *attempt.digests)):
-                self._own[mark] = None
+            self._mark(attempt.message_id, *attempt.digests)
         while len(self._records) > _MOST_RECORDS:
             _, old = self._records.popitem(last=False)
             self._folder.remove(_name(old))
+
+    def _mark(self, *marks: str) -> None:
+        for mark in filter(None, marks):
+            self._own[mark] = None
+            self._own.move_to_end(mark)
+        while len(self._own) > _MOST_MARKS:
+            self._own.popitem(last=False)
 
     def _keep(self, record: Record) -> None:
         self._take(record)

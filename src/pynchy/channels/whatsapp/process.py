@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -15,6 +16,19 @@ from pynchy.channels.whatsapp.line import Body, Line
 _MODULE = "pynchy.channels.whatsapp.child"
 _END_SECONDS = 4.0
 LOG = "child.log"
+STAND_IN = "PYNCHY_WHATSAPP_STAND_IN"
+# What Python, its libraries and a connection to the internet may need. All else stays here: the
+# tokens of other channels and the agents' keys are no business of the library's.
+_PASSED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        STAND_IN,
+    }
+)
+_PASSED_PREFIXES = ("LC_", "PYTHON")
 
 
 class Process:
@@ -42,6 +56,7 @@ class Process:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=log_file,
+                env=environment(os.environ),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -70,10 +85,21 @@ class Process:
             return await self._process.wait()
 
 
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what the child may see of our environment: nobody's secrets."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }
+
+
 def _log_of(home: Path) -> BinaryIO:
     """Return a new file for what is printed; the one before it stays."""
     path = home / LOG
     with suppress(FileNotFoundError):
         path.replace(home / f"{LOG}.1")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # Appending: the child may cut it short while it writes.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
     return os.fdopen(fd, "wb")

@@ -59,8 +59,10 @@ def forms(*jids: JID) -> tuple[str, ...]:
 
 
 def _chats(source: Any) -> tuple[str, ...]:  # noqa: ANN401 - a protobuf of many versions
-    if source.IsGroup:
-        return forms(source.Chat)
+    chat = forms(source.Chat)
+    if source.IsGroup or not chat:
+        # What is said to everybody, a status or a broadcast, is said in no chat.
+        return chat
     # In a direct chat the other person is the chat, and is known under two addresses.
     return forms(source.Chat, source.RecipientAlt if source.IsFromMe else source.SenderAlt)
 

@@ -15,6 +15,7 @@ MOST_TEXT = 70_000
 LAST = 4_000_000_000.0
 _MOST_NAME = 200
 _MOST_FORMS = 4
+_MOST_PARTS = 20
 
 
 class What(StrEnum):
@@ -32,6 +33,9 @@ class Said:
 
     `chats` and `senders` are the same chat and person in every form that is known of them. It is
     not `whole` while a form may still be found; until then nobody judges it.
+
+    `taken_for` is the request that it was read as an answer to, and `taken_as` the questions of it:
+    whoever judges it again after a crash must not take it for the next question.
     """
 
     message_id: str
@@ -47,6 +51,8 @@ class Said:
     from_me: bool = False
     is_group: bool = False
     whole: bool = True
+    taken_for: str = ""
+    taken_as: tuple[int, ...] = ()
 
     def to_json(self) -> bytes:
         """Return it for the shelf."""
@@ -86,6 +92,8 @@ def _from_body(body: Mapping[str, object]) -> Said | None:
         body.get("from_me") is True,
         body.get("is_group") is True,
         body.get("whole") is not False,
+        str(body.get("taken_for") or "")[:_MOST_NAME],
+        _numbers(body.get("taken_as")),
     )
 
 
@@ -93,3 +101,9 @@ def _forms(written: object) -> tuple[str, ...]:
     if not isinstance(written, list):
         return ()
     return tuple(form for form in written[:_MOST_FORMS] if isinstance(form, str) and form)
+
+
+def _numbers(written: object) -> tuple[int, ...]:
+    if not isinstance(written, list):
+        return ()
+    return tuple(number for number in written[:_MOST_PARTS] if isinstance(number, int))

@@ -129,4 +129,4 @@ class Sender:
             attempt.message_id, attempt.at = done.result()["sent"], done.result()["at"]
 
     def _turn(self, address: str) -> Turns:
-        return self._turns.setdefault(address, Turns(self._pace_seconds))
+        return self._turns.setdefault(address, Turns("WhatsApp", self._pace_seconds, MaybeSent))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pynchy.channels.whatsapp.account import read_account
-from pynchy.channels.whatsapp.child import STAND_IN
 from pynchy.channels.whatsapp.jids import normal, phone
+from pynchy.channels.whatsapp.process import STAND_IN, environment
 from pynchy.channels.whatsapp.standing import Standing, read_state
 from pynchy.config import WHATSAPP, GroupSettings, Settings
 from pynchy.folder import Folder
@@ -35,7 +35,7 @@ def examine(
     settings: Settings, home: Path, store: Path, environ: Mapping[str, str], *, running: bool
 ) -> Iterator[Look]:
     """Yield everything that there is to say; `running` if a host tells its own troubles."""
-    yield _look_at_library()
+    yield _look_at_library(environ)
     if STAND_IN in environ:
         told = "it talks to a stand-in for tests, not to WhatsApp"
         yield Look(WHATSAPP, told, f"unset {STAND_IN} where pynchy runs")
@@ -50,12 +50,17 @@ def examine(
             yield _look_at_people(name, group)
 
 
-def _look_at_library() -> Look:
+def _look_at_library(environ: Mapping[str, str]) -> Look:
     """Load the library as the child does, in a process of its own."""
     command = [sys.executable, "-P", "-m", "pynchy.channels.whatsapp.child", "--version"]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env=environment(environ),
         )
         found = json.loads(done.stdout.splitlines()[-1])["version"]
     except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from pynchy.channels.whatsapp.jids import is_hidden
 from pynchy.channels.whatsapp.said import MOST_TEXT, Said, read_said
 from pynchy.folder import Folder, UnsafeFile
 
@@ -18,7 +19,10 @@ log = logging.getLogger(__name__)
 
 # What is remembered of messages that were handled, to know them again.
 _MOST_HANDLED = 2_000
-_CAP = 8 * MOST_TEXT
+# So often what was handled long ago is forgotten.
+_TIDY_EVERY = 500
+# A text and what it quotes, where each sign is written as two escapes; and room.
+_CAP = 24 * MOST_TEXT + 10_000
 _ENDING = ".json"
 
 
@@ -28,6 +32,7 @@ class Shelf:
     def __init__(self, home: Path) -> None:
         self._waiting = Folder(home, "inbox")
         self._handled = Folder(home, "handled")
+        self._done = 0
 
     def make(self) -> None:
         """Create what is missing."""
@@ -66,6 +71,9 @@ class Shelf:
         """Remember that the message was handled, and take it away."""
         self._handled.create(name, b"")
         self._waiting.remove(name + _ENDING)
+        self._done += 1
+        if self._done % _TIDY_EVERY == 0:
+            self._forget_oldest()
 
     def forget(self, name: str) -> None:
         """Take away a message that was never meant for us, and keep nothing of it."""
@@ -78,6 +86,9 @@ class Shelf:
         for name in self.waiting():
             if self._handled.has(name):
                 self._waiting.remove(name + _ENDING)
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
         for name in self._oldest_handled():
             self._handled.remove(name)
 
@@ -96,5 +107,10 @@ class Shelf:
 
 def name_of(said: Said) -> str:
     """Return what the message is known by, in letters and digits alone."""
-    parts = (said.chats[0], said.senders[0], said.message_id, said.what)
+    parts = (_lasting(said.chats), _lasting(said.senders), said.message_id, said.what)
     return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:40]
+
+
+def _lasting(forms: tuple[str, ...]) -> str:
+    """Return the form by which it is known however it comes: the other is found only later."""
+    return next(filter(is_hidden, forms), forms[0])

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _AGAIN_SECONDS = 0.5
 _AGAIN_MOST_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
-# The library connects again by itself; after so long it is begun anew.
+# The library connects again by itself; after so long it is begun anew. So is a child that hangs.
 _SILENT_SECONDS = 90.0
 
 
@@ -47,11 +47,12 @@ class Supervisor:
         self._home = Folder(home)
         self._path = home
         self._store = store
-        self._order = order
+        self._order = order | {"beat_seconds": _SILENT_SECONDS / 4}
         self._hear = hear
         self._numbers = itertools.count(1)
         self._calls: dict[int, asyncio.Future[Body]] = {}
         self._process: Process | None = None
+        self._stood = 0.0
         self._changed = asyncio.Condition()
         self.state = State(Standing.CONNECTING)
         self.trouble = ""
@@ -138,6 +139,7 @@ class Supervisor:
     async def _run_child(self) -> None:
         if self.state.standing in {Standing.LOGGED_OUT, Standing.UNPAIRED}:
             await self._set(Standing.CONNECTING)
+        self._stood = time.monotonic()
         self._process = process = await Process.start(self._path, self._store, **self._order)
         try:
             while (told := await self._next(process)) is not None:
@@ -153,13 +155,15 @@ class Supervisor:
         self.on_ended()
 
     async def _next(self, process: Process) -> Body | None:
-        """Return what the child says next; None if it has ended, or is silent in trouble."""
-        patience = None if self.state.standing is Standing.CONNECTED else _SILENT_SECONDS
+        """Return what the child says next; None if it has ended, hangs, or does not connect."""
+        is_well = self.state.standing is Standing.CONNECTED
+        since = time.monotonic() if is_well else self._stood
+        patience = max(0.0, since + _SILENT_SECONDS - time.monotonic())
         try:
             async with asyncio.timeout(patience):
                 return await process.hear()
         except TimeoutError:
-            log.warning("the connection does not come back; beginning anew")
+            log.warning("the child hangs, or does not connect; beginning anew")
             return None
 
     async def _take(self, told: Body) -> None:
@@ -168,6 +172,8 @@ class Supervisor:
                 self._hear(name)
             case {"event": "stands", "standing": standing, "detail": detail, "until": until}:
                 await self._set(Standing(standing), str(detail), float(until))
+            case {"event": "alive"}:
+                pass
             case {"event": "trouble", "text": str(text)}:
                 self.trouble = text
             case {"re": int(number)}:
@@ -180,6 +186,7 @@ class Supervisor:
     async def _set(self, standing: Standing, detail: str = "", until: float = 0.0) -> None:
         if standing is Standing.CONNECTED:
             self.account = await asyncio.to_thread(read_account, self._home)
+        self._stood = time.monotonic()
         state = State.of(standing, time.time(), detail, until)
         async with self._changed:
             self.state = state

@@ -4,6 +4,9 @@
                           ├─ not alone in its turn ─► allow: the tool waits
                           └─ too long ─► park ──────► defer: Claude Code ends, and is resumed later
 
+Only what a host has taken is put off, and only if there is no response after we have said so. A
+host that ends the question looks for our word after its response: one of the two sees the other.
+
 Parking is a saving and nothing else: whatever goes wrong, `ask_user` is allowed and waits itself.
 The built-in AskUserQuestion cannot wait: for that one the hook does, and hands the answer over.
 """
@@ -128,14 +131,19 @@ class Hook:
                 return decision
             time.sleep(_LOOK_SECONDS)
 
+    def _park(self, request: Request) -> Result | Decision:
+        """Have the call put off, unless a response has come meanwhile."""
+        self._mailbox.send_about(_wire.TYPE_PARK, request.request_id)
+        return self._look(request) or {"permissionDecision": "defer"}
+
     def _without_answer(
         self, fired: Fired, request: Request, turn: Turn, waited: float
-    ) -> Decision | None:
+    ) -> Result | Decision | None:
         """Return what is to be done if nobody has answered by now; None to wait on."""
         park_after = self._park_after or float("inf")
-        if turn is Turn.ALONE and waited >= park_after:
-            self._mailbox.send_about(_wire.TYPE_PARK, request.request_id)
-            return {"permissionDecision": "defer"}
+        is_taken = not self._mailbox.is_unread(request.request_id)
+        if turn is Turn.ALONE and waited >= park_after and is_taken:
+            return self._park(request)
         if fired.is_built_in:
             is_over = waited >= (request.wait_seconds or 0.0)
             pending = Result(request.request_id, Outcome.PENDING)

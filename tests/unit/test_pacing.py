@@ -1,0 +1,56 @@
+"""Turns at a service: in order, at a pace, and not in a queue for one that never answers."""
+
+import asyncio
+
+import pytest
+
+from pynchy.channels.pacing import Turns
+from pynchy.errors import ChannelUnavailable
+
+
+async def lose(turns: Turns, began: asyncio.Event, go: asyncio.Event) -> None:
+    async with turns:
+        began.set()
+        await go.wait()
+        raise TimeoutError
+
+
+async def test_who_waited_through_a_service_that_never_answers_is_sent_away_at_once() -> None:
+    turns = Turns("Chat", 0.0, TimeoutError)
+    began, go = asyncio.Event(), asyncio.Event()
+    queue = [asyncio.create_task(lose(turns, began, go)) for _ in range(5)]
+    await began.wait()
+    await asyncio.sleep(0)
+    go.set()
+
+    ends = await asyncio.gather(*queue, return_exceptions=True)
+
+    assert [type(end) for end in ends] == [*[TimeoutError] * 3, *[ChannelUnavailable] * 2]
+    assert "Chat does not answer" in str(ends[-1])
+
+
+async def test_who_comes_later_may_try_again() -> None:
+    turns = Turns("Chat", 0.0, TimeoutError)
+    for _ in range(4):
+        with pytest.raises(TimeoutError):
+            async with turns:
+                raise TimeoutError
+
+    passed = False
+    async with turns:
+        passed = True
+
+    assert passed
+
+
+async def test_a_turn_that_is_given_up_is_free_for_the_next() -> None:
+    turns = Turns("Chat", 3600.0, TimeoutError)
+    async with turns:
+        pass
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01), turns:
+            pass
+
+    async with asyncio.timeout(5):
+        await turns.free()
