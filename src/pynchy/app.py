@@ -50,6 +50,7 @@ from pynchy.ipc.mailbox import Mailboxes
 from pynchy.ipc.registry import Registry
 from pynchy.ipc.watcher import Watcher
 from pynchy.model import GroupName, RequestId, Session
+from pynchy.origin import Origin
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
@@ -78,15 +79,18 @@ async def running_host(
     settings: Settings,
     data: DataFolder,
     extra_channels: Mapping[str, Channel] | None = None,
-    settings_file: Path | None = None,
+    origin: Origin | None = None,
 ) -> AsyncIterator[Running]:
-    """Run a host for as long as the context lasts. The file is kept from agents in boxes."""
+    """Run a host for as long as the context lasts.
+
+    The file that the settings come from is told to whoever asks, and kept from agents in boxes.
+    """
     async with AsyncExitStack() as stack:
         try:
             data.make()
             stack.enter_context(data.locked())
             channels = {**make_channels(settings, os.environ, data.path), **(extra_channels or {})}
-            host = Host(settings, data, channels, settings_file)
+            host = Host(settings, data, channels, origin)
             running = await stack.enter_async_context(host.running())
         except (OSError, ExceptionGroup) as exc:
             raise _why_not_started(exc, data) from exc
@@ -101,10 +105,10 @@ class Host:
         settings: Settings,
         data: DataFolder,
         channels: Mapping[str, Channel],
-        settings_file: Path | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self._settings = settings
-        self._settings_file = settings_file
+        self._origin = origin
         self._data = data
         self._channels = channels
         self._clock = SteadyClock()
@@ -226,7 +230,7 @@ class Host:
             office = self._office(url_of(sock), cookie_name(token))
             server = Server(_guarded(office, token, self._hosts(sock)))
             serving = tasks.create_task(_serve(server, sock), name="http")
-            self._data.announce(office.url)
+            self._data.announce(office.url, self._origin)
             try:
                 yield office
             finally:
@@ -302,9 +306,10 @@ class Host:
     def _make_launchers(self) -> dict[GroupName, Launcher]:
         environ = without_secrets(self._settings)
         launchers: dict[GroupName, Launcher] = {}
+        own = None if self._origin is None else self._origin.path
         for name, group in self._settings.groups.items():
             if group.launcher is not None:
-                place = Place(self._data.path, GroupName(name), self._settings_file)
+                place = Place(self._data.path, GroupName(name), own)
                 launchers[GroupName(name)] = make_launcher(place, group, environ)
         return launchers
 

@@ -1,7 +1,7 @@
 """The data folder: one host at a time, a token for whoever may answer, and where the host is.
 
     host.lock   held by the running host
-    host.json   its address and process
+    host.json   its address and process, and where its settings come from
     token       0600; whoever can read it may answer
 
 Light to import: the command line uses it to find the host.
@@ -22,9 +22,12 @@ from pynchy import paths
 from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
 from pynchy.folder import Folder, UnsafeFile
 from pynchy.glance import is_held
+from pynchy.origin import Origin
 
 _TOKEN_BYTES = 32
 _CAP = 4_096
+# A path is at most 4,096 bytes, each of which may be written as six.
+_HOST_CAP = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,13 @@ class DataFolder:
         self.folder.create("token", secrets.token_urlsafe(_TOKEN_BYTES).encode())
         return self._read_token()
 
-    def announce(self, url: str) -> None:
-        """Write down where the host is."""
-        body = json.dumps({"url": url, "pid": os.getpid()}).encode()
-        self.folder.replace("host.json", body)
+    def announce(self, url: str, origin: Origin | None = None) -> None:
+        """Write down where the host is, and where its settings come from if that is known."""
+        body: dict[str, object] = {"url": url, "pid": os.getpid()}
+        if origin is not None:
+            path = None if origin.path is None else str(origin.path)
+            body["settings"] = {"file": path, "digest": origin.digest}
+        self.folder.replace("host.json", json.dumps(body).encode())
 
     def retract(self) -> None:
         """Say that there is no host any more."""
@@ -110,13 +116,24 @@ class DataFolder:
         """Return where the running host is. Raise NoHost if there is none."""
         try:
             if self.is_locked():
-                url = json.loads(self.folder.read("host.json", _CAP))["url"]
+                url = json.loads(self.folder.read("host.json", _HOST_CAP))["url"]
                 return HostAddress(str(url), self._read_token())
         except (OSError, UnsafeFile, ValueError, KeyError):
             pass
         raise NoHost(
             f"no pynchy host is running on {self.path}; start one with: pynchy serve{self.option}"
         )
+
+    def origin(self) -> Origin | None:
+        """Return where the running host's settings come from; None if there is no telling."""
+        try:
+            if self.is_locked():
+                told = json.loads(self.folder.read("host.json", _HOST_CAP))["settings"]
+                path = None if told["file"] is None else Path(str(told["file"]))
+                return Origin(path, str(told["digest"]))
+        except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
+            pass
+        return None
 
     def _read_token(self) -> str:
         return self.folder.read("token", _CAP, one_link=False).decode().strip()

@@ -259,6 +259,17 @@ async def test_a_port_that_is_taken_is_replaced_by_a_free_one(start_host: StartH
     assert "port is taken" in host.log.read_text()
 
 
+async def test_doctor_judges_the_settings_that_serve_was_started_with(
+    start_host: StartHost,
+) -> None:
+    host = await start_host('[groups.boxed]\nchannels = ["web"]\n')
+
+    _, out, _ = await host.cli("doctor")
+
+    assert f"the host runs with {host.data.parent / 'pynchy.toml'}" in out
+    assert "group boxed: asks in web" in out
+
+
 async def test_a_host_that_is_told_to_stop_ends_well_and_says_that_it_is_gone(host: Host) -> None:
     request_id = MailboxAgent(host.group("team")).ask()
     await host.listed()

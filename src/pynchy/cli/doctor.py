@@ -12,16 +12,12 @@ from pathlib import Path
 import click
 
 from pynchy.cli.checks.connections import check_connections
-from pynchy.cli.checks.files import (
-    check_data_folder,
-    check_stale_host,
-    check_token,
-    read_settings,
-)
+from pynchy.cli.checks.files import check_data_folder, check_stale_host, check_token
 from pynchy.cli.checks.finding import Finding, Status
 from pynchy.cli.checks.groups import check_groups
 from pynchy.cli.checks.host import look_at_host
 from pynchy.cli.checks.machine import check_clock, check_disk, check_inotify, check_python
+from pynchy.cli.checks.settings import look_at_settings
 from pynchy.cli.checks.slack import look_at_slack
 from pynchy.cli.checks.whatsapp import look_at_whatsapp
 from pynchy.cli.exits import EXIT_FAILED
@@ -48,6 +44,9 @@ def doctor_command(
 ) -> None:
     r"""Find what is wrong, and say how to mend it. Changes nothing.
 
+    While a host runs, the settings are those of the file that it has read, whatever the folder you
+    are in; --config or PYNCHY_CONFIG names another one, and then a warning says so.
+
     Where `pynchy connect` has connected an agent program, its MCP server is started as the program
     would start it, and asked for its tools.
 
@@ -70,8 +69,8 @@ def doctor_command(
 def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
     """Yield everything that there is to say, in the order of reading."""
     yield from check_python()
-    settings, told = read_settings(config)
-    yield told
+    settings, told = look_at_settings(config, os.environ, data)
+    yield from told
     yield from check_data_folder(data)
     yield from check_token(data)
     health = look_at_host(data)

@@ -16,6 +16,7 @@ from pynchy.cli.options import config_option, data_dir_option
 from pynchy.config import Settings, load_settings
 from pynchy.datafolder import DataFolder
 from pynchy.logs import set_up_logging
+from pynchy.origin import Origin
 
 log = logging.getLogger(__name__)
 
@@ -41,21 +42,22 @@ def serve_command(data: DataFolder, config: Path | None, port: int | None, log_l
     Example:
       pynchy serve --config pynchy.toml
     """
+    origin = Origin.of(config)
     settings = load_settings(config)
     if port is not None:
         settings = settings.model_copy(
             update={"http": settings.http.model_copy(update={"port": port})}
         )
     set_up_logging(log_level)
-    asyncio.run(_serve(settings, data, config))
+    asyncio.run(_serve(settings, data, origin))
 
 
-async def _serve(settings: Settings, data: DataFolder, config: Path | None) -> None:
+async def _serve(settings: Settings, data: DataFolder, origin: Origin) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with running_host(settings, data, settings_file=config) as running:
+    async with running_host(settings, data, origin=origin) as running:
         click.echo(f"pynchy is ready: {running.url}/ (data: {data.path})")
         # Not into a file or a journal: whoever reads the link first is let in.
         if sys.stdout.isatty():

@@ -21,6 +21,7 @@ from pynchy.cli.client import HostClient
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
 from pynchy.errors import UnknownQuestion
+from pynchy.origin import Origin
 
 T = TypeVar("T")
 
@@ -58,9 +59,10 @@ def in_thread(work: Callable[[], object]) -> Iterator[None]:
 class Host:
     """A host that runs in a thread, and what an agent and a person would do with it."""
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, settings: Settings, origin: Origin | None = None) -> None:
         self.data = DataFolder(path)
         self._settings = settings
+        self._origin = origin
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
@@ -105,7 +107,7 @@ class Host:
 
     async def _run(self, ready: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with running_host(self._settings, self.data):
+        async with running_host(self._settings, self.data, origin=self._origin):
             ready.set()
             await self._stop.wait()
 

@@ -1,6 +1,7 @@
 """What doctor finds, and what it advises."""
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from tests.unit.cli.support import Host, Run
 from pynchy.cli.checks.finding import Finding, Status
 from pynchy.cli.checks.groups import check_groups
 from pynchy.cli.checks.machine import check_clock, check_inotify, check_python
-from pynchy.config import Settings
-from pynchy.config.models import ChannelSettings
+from pynchy.config import Settings, load_settings
+from pynchy.config.models import ChannelSettings, HttpSettings
 from pynchy.datafolder import DataFolder
+from pynchy.origin import Origin
 
 
 def examine(run: Run, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
@@ -69,6 +71,111 @@ def test_wrong_settings_are_shown_with_their_place(tmp_path: Path, run: Run) -> 
     assert status(found["settings"]) == "problem"
     assert "pynchy.toml:1" in found["settings"][0]["detail"]
     assert status(missing["settings"]) == "problem"
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[[Path | None], None]]:
+    """Start a host with the settings of that file, or with the defaults."""
+    hosts = []
+
+    def start(path: Path | None) -> None:
+        origin = Origin.of(path)
+        settings = load_settings(path).model_copy(update={"http": HttpSettings(port=0)})
+        hosts.append(Host(tmp_path / "data", settings, origin))
+        hosts[-1].start()
+
+    yield start
+    for host in hosts:
+        host.stop()
+
+
+def write_settings(folder: Path, *groups: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / "pynchy.toml"
+    file.write_text("".join(f"[groups.{name}]\n" for name in groups))
+    return file
+
+
+def test_the_settings_are_those_of_the_host_whatever_the_folder(
+    tmp_path: Path, run: Run, started: Callable[[Path | None], None]
+) -> None:
+    file = write_settings(tmp_path / "elsewhere", "boxed")
+    write_settings(tmp_path, "other")
+    started(file)
+
+    _, found = examine(run)
+
+    assert [f["detail"] for f in found["settings"]] == [
+        f"{file} is valid",
+        f"the host runs with {file}",
+    ]
+    assert "group boxed" in found
+    assert "group other" not in found
+
+
+def test_settings_that_changed_since_the_host_started_are_a_warning(
+    tmp_path: Path, run: Run, started: Callable[[Path | None], None]
+) -> None:
+    file = write_settings(tmp_path / "elsewhere", "boxed")
+    started(file)
+    write_settings(tmp_path / "elsewhere", "boxed", "newone")
+
+    _, found = examine(run)
+    file.unlink()
+    code, gone = examine(run)
+
+    assert [f["status"] for f in found["settings"]] == ["ok", "warning"]
+    assert "has changed" in found["settings"][1]["detail"]
+    assert found["settings"][1]["fix"] == "restart pynchy serve"
+    assert code == 1
+    assert [f["status"] for f in gone["settings"]] == ["problem", "warning"]
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_a_named_file_that_the_host_does_not_run_with_is_read_with_a_warning(
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    started: Callable[[Path | None], None],
+    *,
+    by_variable: bool,
+) -> None:
+    file = write_settings(tmp_path / "elsewhere", "boxed")
+    other = write_settings(tmp_path, "other")
+    link = tmp_path / "link.toml"
+    link.symlink_to(file)
+    started(file)
+
+    if by_variable:
+        monkeypatch.setenv("PYNCHY_CONFIG", str(other))
+    _, found = examine(run, *(() if by_variable else ("--config", str(other))))
+    _, same = examine(run, "--config", str(link))
+
+    assert "group other" in found
+    assert [f["status"] for f in found["settings"]] == ["ok", "warning"]
+    assert f"the host runs with {file}, not" in found["settings"][1]["detail"]
+    assert [f["status"] for f in same["settings"]] == ["ok", "ok"]
+
+
+def test_a_file_that_was_made_after_the_host_started_is_a_warning(
+    tmp_path: Path, run: Run, started: Callable[[Path | None], None]
+) -> None:
+    started(None)
+
+    _, none = examine(run)
+    write_settings(tmp_path, "newone")
+    _, found = examine(run)
+
+    assert [f["status"] for f in none["settings"]] == ["ok", "ok"]
+    assert [f["status"] for f in found["settings"]] == ["ok", "warning"]
+    assert "group newone" not in found
+
+
+@pytest.mark.usefixtures("host")
+def test_a_host_that_does_not_say_what_it_has_read_is_a_warning(run: Run) -> None:
+    _, found = examine(run)
+
+    assert [f["status"] for f in found["settings"]] == ["ok", "warning"]
 
 
 def test_what_a_killed_host_left_behind_is_a_warning(tmp_path: Path, run: Run) -> None:

@@ -1,31 +1,15 @@
-"""The files: the settings, the data folder, the token, what a killed host left behind."""
+"""The files: the data folder, the token, what a killed host left behind."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
-from pynchy.config import Settings, load_settings
 from pynchy.datafolder import DataFolder
-from pynchy.errors import ConfigError
-from pynchy.paths import find_settings
 
 _OTHERS = 0o077
-
-
-def read_settings(explicit: Path | None) -> tuple[Settings | None, Finding]:
-    """Return the settings, None where they cannot be used, and what to say of them."""
-    try:
-        path = find_settings(explicit, os.environ)
-        settings = load_settings(path)
-    except ConfigError as exc:
-        return None, problem("settings", str(exc), "correct the file; pynchy init writes a new one")
-    if path is None:
-        return settings, fine("settings", "no file, so the defaults count (pynchy init writes one)")
-    return settings, fine("settings", f"{path.absolute()} is valid")
 
 
 def check_data_folder(data: DataFolder) -> Iterator[Finding]:
