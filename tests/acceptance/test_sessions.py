@@ -498,6 +498,7 @@ async def test_a_person_sees_what_is_running_and_what_has_ended(
         (("run", "nobody", "Hi"), 1, "no group is called nobody; known groups: plain, team"),
         (("run", "plain", "Hi"), 1, "group plain has no launcher"),
         (("run", "own", "Hi", "--agent", "codex"), 1, "no agent can be chosen"),
+        (("run", "bare", "Hi"), 1, "the agent program codex is not on the PATH that the agent"),
         (("run", "team", "  "), 2, "a prompt is needed"),
         (("run", "team", "Hi", "--agent", "gpt"), 2, "Invalid value"),
         (("stop", "0000"), 1, "no session has the id 0000"),
@@ -506,8 +507,12 @@ async def test_a_person_sees_what_is_running_and_what_has_ended(
 async def test_what_cannot_be_done_is_said_with_an_exit_code(
     start_host: StartHost, runs: Runs, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    own = runs.launcher("exit-0", group="own") if "own" in arguments else ""
-    host = await start_host(runs.process("finish") + own + "[groups.plain]\n")
+    others = {
+        "own": runs.launcher("exit-0", group="own"),
+        "bare": '[groups.bare.launcher]\nkind = "process"\nagent = "codex"\nenv.PATH = "/none"\n',
+    }
+    more = "".join(table for name, table in others.items() if name in arguments)
+    host = await start_host(runs.process("finish") + more + "[groups.plain]\n")
 
     exit_code, out, err = await host.cli(*arguments)
 

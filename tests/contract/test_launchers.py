@@ -564,3 +564,29 @@ async def test_no_environment_is_written_to_the_disk(tmp_path: Path, launch: Lau
 
     assert b"sk-hidden" not in written
     await launcher.close()
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
+@pytest.mark.parametrize("launcher_class", [ProcessLauncher, BubblewrapLauncher])
+async def test_an_agent_program_that_is_missing_is_said_before_anything_is_started(
+    tmp_path: Path,
+    launch: Launch,
+    launcher_class: type[ProcessLauncher | BubblewrapLauncher],
+    agent: str,
+) -> None:
+    kind = "process" if launcher_class is ProcessLauncher else "bubblewrap"
+    settings = LauncherSettings.model_validate(
+        {"kind": kind, "agent": agent, "env": {"PATH": "/usr/none:bin"}}
+    )
+    launcher = launcher_class(tmp_path, GROUP, settings, dict(os.environ))
+    launch = replace(launch, cwd=str(tmp_path))
+
+    with pytest.raises(DeliveryFailed, match=f"{agent} is not on the PATH .*groups.{GROUP}.laun"):
+        await launcher.start(launch)
+
+    assert not list((tmp_path / "runners").rglob("*.job"))
+    program = tmp_path / "bin" / agent
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    launcher.check(launch)

@@ -93,6 +93,10 @@ class BoxedLauncher(SupervisedLauncher):
         """Return what the agent may know of the host's environment."""
         return {}
 
+    def environment(self) -> dict[str, str]:
+        """Return what the agent is given besides what every runner is told."""
+        return self.harmless() | self._passed() | self._settings.env
+
     def program(self, launch: Launch) -> Program:
         """See SupervisedLauncher."""
         settings = self._settings
@@ -104,7 +108,7 @@ class BoxedLauncher(SupervisedLauncher):
         agent = launch.chosen or settings.agent or ""
         mailbox = launch.ipc_dir.resolve()
         launch = replace(launch, ipc_dir=mailbox)
-        env = self.harmless() | self._passed() | settings.env
+        env = self.environment()
         env |= {"PYNCHY_AGENT": agent, **told(replace(launch, ipc_dir=Path(self.inside(mailbox))))}
         initial = mailbox / launch.initial.resolve().relative_to(mailbox)
         command = [self.runner(), "--initial", self.inside(initial), "--agent", agent]

@@ -16,9 +16,10 @@ from pathlib import Path
 from agent_runner import boxed
 from pynchy.errors import DeliveryFailed
 from pynchy.sessions import keeper
+from pynchy.sessions.base import Launch
 from pynchy.sessions.binds import pynchys_own, resolved
 from pynchy.sessions.box import SOCKET_INSIDE, Bind, Box, BoxedLauncher, run_alone
-from pynchy.sessions.process import find_runner
+from pynchy.sessions.process import check_agent, find_runner
 from pynchy.sessions.supervised import Program
 
 PROGRAM = "bwrap"
@@ -53,6 +54,10 @@ class BubblewrapLauncher(BoxedLauncher):
     def runner(self) -> str:
         """See BoxedLauncher."""
         return find_runner(self._settings, self._environ) or self._settings.runner
+
+    def check(self, launch: Launch) -> None:
+        """See SupervisedLauncher."""
+        check_agent(launch, self._settings, self.environment(), Path(launch.cwd))
 
     def box(self, box: Box) -> Program:
         """See BoxedLauncher."""

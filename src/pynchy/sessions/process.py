@@ -6,16 +6,21 @@ transcript of a session by them.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_runner import cores
 from pynchy.config import LauncherSettings
+from pynchy.errors import DeliveryFailed
 from pynchy.model import GroupName
 from pynchy.sessions.base import Launch
 from pynchy.sessions.command import told
 from pynchy.sessions.supervised import Program, SupervisedLauncher
+
+OWN_RUNNER = "agent_runner"
 
 
 class ProcessLauncher(SupervisedLauncher):
@@ -27,6 +32,11 @@ class ProcessLauncher(SupervisedLauncher):
         super().__init__(data, group, settings)
         self._settings = settings
         self._environ = environ
+
+    def check(self, launch: Launch) -> None:
+        """See SupervisedLauncher."""
+        cwd = launch.cwd or self._settings.cwd or ""
+        check_agent(launch, self._settings, {**self._environ, **self._settings.env}, Path(cwd))
 
     def program(self, launch: Launch) -> Program:
         """See SupervisedLauncher."""
@@ -40,6 +50,23 @@ class ProcessLauncher(SupervisedLauncher):
         argv += ["--session", launch.session_id, *settings.args]
         cwd = launch.cwd or (str(settings.cwd) if settings.cwd else None)
         return Program(argv, cwd, env)
+
+
+def check_agent(
+    launch: Launch, settings: LauncherSettings, env: Mapping[str, str], cwd: Path
+) -> None:
+    """Raise DeliveryFailed if our own runner would not find its agent's program there."""
+    agent = launch.chosen or settings.agent or ""
+    if settings.runner != OWN_RUNNER or agent not in cores.names():
+        return
+    program = cores.load(agent).program
+    # A folder may be relative to where the agent works, and the host works elsewhere.
+    folders = [str(cwd / folder) for folder in env.get("PATH", os.defpath).split(os.pathsep)]
+    if shutil.which(program, path=os.pathsep.join(folders)) is None:
+        raise DeliveryFailed(
+            f"the agent program {program} is not on the PATH that the agent would have; install "
+            f"it, or add its folder in [groups.{launch.group}.launcher]: env = {{ PATH = … }}"
+        )
 
 
 def find_runner(settings: LauncherSettings, environ: Mapping[str, str]) -> str | None:

@@ -70,6 +70,9 @@ class SupervisedLauncher(ABC):
     def program(self, launch: Launch) -> Program:
         """Return what to start for the launch."""
 
+    def check(self, launch: Launch) -> None:  # noqa: B027 - most have nothing to look for
+        """Raise DeliveryFailed if something is missing that the launch needs."""
+
     def clear_way(self, launch: Launch) -> None:  # noqa: B027 - most have nothing to clear
         """End what an earlier runner of the session has left that is no process of ours."""
 
@@ -136,6 +139,7 @@ class SupervisedLauncher(ABC):
     def _spawn(self, launch: Launch) -> subprocess.Popen[bytes]:
         """Start the supervisor, which holds the job's lock from its first moment."""
         stem = launch.stem
+        self.check(launch)
         program = self.program(launch)
         self._folder.make()
         self._forget_old()
