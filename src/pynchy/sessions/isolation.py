@@ -31,15 +31,17 @@ class Isolation:
 
 
 def isolation_of(group: GroupSettings) -> Isolation:
-    """Return how isolated an agent is that pynchy starts for the group."""
+    """Return how isolated the group's agent is; without a launcher, somebody else starts it."""
     launcher = group.launcher
     if launcher is not None and launcher.is_box:
         return Isolation(_box(launcher, group.agent_uid), is_walled=True)
     if group.agent_uid not in {None, os.getuid(), 0}:
         words = f"it runs as user {group.agent_uid}; mount responses and input read-only"
         return Isolation(words, is_walled=True)
-    command = launcher.command if launcher else ()
-    program = Path(command[0]).name if command else ""
+    if launcher is None:
+        words = "not pynchy's: it does not start this agent, and one that runs as you could answer"
+        return Isolation(f"{words} itself", is_walled=False)
+    program = Path(launcher.command[0]).name if launcher.command else ""
     if program in _SANDBOXES:
         return Isolation(f"started in a sandbox ({program}) by a command of yours", is_walled=True)
     return Isolation("none: it runs as you, and could answer itself", is_walled=False)

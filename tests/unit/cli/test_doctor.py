@@ -217,9 +217,20 @@ def only(findings: list[Finding], word: str) -> Finding:
     ("group", "word", "expected"),
     [
         ({}, "asks in local", Status.OK),
-        ({}, "could answer itself", Status.WARNING),
+        ({}, "it does not start this agent, and one that runs as you could", Status.OK),
         ({"agent_uid": 4242}, "runs as user", Status.OK),
-        ({"agent_uid": 0}, "could answer itself", Status.WARNING),
+        ({"agent_uid": 0}, "could answer itself", Status.OK),
+        ({"launcher": {"command": ["sh"]}}, "could answer itself", Status.WARNING),
+        (
+            {"launcher": {"command": ["sh"]}, "agent_uid": 0},
+            "could answer itself",
+            Status.WARNING,
+        ),
+        (
+            {"launcher": {"kind": "process", "agent": "claude"}},
+            "could answer itself",
+            Status.WARNING,
+        ),
         ({"launcher": {"command": ["docker", "{initial}"]}}, "sandbox (docker)", Status.OK),
         ({"launcher": {"command": ["sh", "{initial}"]}}, "resumed by", Status.OK),
         ({"launcher": {"command": ["no-such", "{initial}"]}}, "no-such", Status.PROBLEM),
@@ -236,6 +247,14 @@ def only(findings: list[Finding], word: str) -> Finding:
 )
 def test_groups(tmp_path: Path, group: dict[str, Any], word: str, expected: Status) -> None:
     assert only(groups(tmp_path, **group), word).status is expected
+
+
+def test_a_box_is_advised_only_as_what_it_is_for_the_launcher(tmp_path: Path) -> None:
+    process = groups(tmp_path, launcher={"kind": "process", "agent": "claude"})
+    command = groups(tmp_path, launcher={"command": ["sh"]})
+
+    assert only(process, "could answer").fix.startswith('a box for it: kind = "bubblewrap" in')
+    assert "if it runs claude, codex, opencode:" in only(command, "could answer").fix
 
 
 @pytest.mark.parametrize(

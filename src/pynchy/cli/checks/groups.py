@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from agent_runner import cores
 from pynchy.cli.checks.boxes import check_box
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
 from pynchy.cli.mailbox import group_names
@@ -114,8 +115,16 @@ def _which(program: str, launcher: LauncherSettings, environ: Mapping[str, str])
 
 
 def _isolation(name: str, group: GroupSettings) -> Finding:
-    found = isolation_of(group)
-    if found.is_walled:
+    found, launcher = isolation_of(group), group.launcher
+    # What a person starts in a terminal of their own is theirs to judge.
+    if found.is_walled or launcher is None:
         return fine(f"group {name}", f"isolation: {found.words}")
-    fix = f'a box for it: kind = "bubblewrap" in [groups.{name}.launcher] (docs/sandboxes.md)'
+    box, table = 'kind = "bubblewrap"', f"[groups.{name}.launcher]"
+    fix = f"a box for it: {box} in {table} (docs/sandboxes.md)"
+    if launcher.kind == "command":
+        fix = (
+            "begin its command with a sandbox of yours, such as docker or bwrap; or, if it runs "
+            f"{', '.join(cores.names())}: {box} and agent in place of command in {table} "
+            "(docs/sandboxes.md)"
+        )
     return warning(f"group {name}", f"isolation: {found.words}", fix)
