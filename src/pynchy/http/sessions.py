@@ -21,7 +21,7 @@ from pynchy.config.values import AgentName
 from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name
 from pynchy.model import Session
-from pynchy.sessions.isolation import UNKNOWN, isolation_of
+from pynchy.sessions.isolation import LAUNCHER_GONE, UNKNOWN, isolation_of
 from pynchy.sessions.output import Piece
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -40,7 +40,8 @@ class Floor:
         """Say how isolated the session's agent is, as far as we started it."""
         if session is None or not session.launches:
             return UNKNOWN
-        return isolation_of(self.settings.group(session.group)).words
+        group = self.settings.group(session.group)
+        return LAUNCHER_GONE if group.launcher is None else isolation_of(group).words
 
     def view(self, session: Session) -> dict[str, Any]:
         """Return the session as it is told."""

@@ -14,6 +14,7 @@ from pynchy.config import GroupSettings, LauncherSettings
 # Programs that put what they start behind a wall of its own.
 _SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
 UNKNOWN = "not known: pynchy has not started it"
+LAUNCHER_GONE = "not known: pynchy started it by a launcher that its group no longer has"
 _MIB = 1024**2
 _NETWORKS = {
     "none": "no network",

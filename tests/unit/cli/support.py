@@ -61,7 +61,7 @@ class Host:
 
     def __init__(self, path: Path, settings: Settings, origin: Origin | None = None) -> None:
         self.data = DataFolder(path)
-        self._settings = settings
+        self.settings = settings
         self._origin = origin
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -107,7 +107,7 @@ class Host:
 
     async def _run(self, ready: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with running_host(self._settings, self.data, origin=self._origin):
+        async with running_host(self.settings, self.data, origin=self._origin):
             ready.set()
             await self._stop.wait()
 

@@ -59,6 +59,20 @@ def test_the_session_of_a_command_is_started_with_a_prompt_from_stdin(host: Host
     run("stop", session["session_id"])
 
 
+def test_how_isolated_a_session_was_is_not_claimed_once_its_launcher_is_gone(
+    host: Host, run: Run
+) -> None:
+    session_id = run("run", "web-team", "Mend it").stdout.strip()
+    run("stop", session_id)
+    host.stop()
+    host.settings = Settings.model_validate({"http": {"port": 0}})
+    host.start()
+
+    view = host.client.session(session_id)
+
+    assert view["isolation"].startswith("not known: pynchy started it by a launcher")
+
+
 def test_the_log_is_all_that_was_printed_and_can_be_followed_to_the_end(
     host: Host, run: Run
 ) -> None:
