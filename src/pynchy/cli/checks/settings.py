@@ -63,8 +63,8 @@ def _compare(origin: Origin, path: Path | None, environ: Mapping[str, str]) -> I
         fix = f"to see what runs, name no file; to change that, {_RESTART} {option}"
         yield warning(_CHECK, f"{runs}, not with this one: it may treat its groups otherwise", fix)
     elif origin.has_changed():
-        detail = f"{runs} as it was at its start, and the file has changed: this is how it is now"
-        yield warning(_CHECK, detail, _RESTART)
+        now = "it has changed since, and what follows is as it is now"
+        yield warning(_CHECK, f"{runs} as it was at its start; {now}", _RESTART)
     elif path is None and (found := find_settings(None, environ)):
         yield warning(_CHECK, f"{runs}, though there is {found.absolute()} now", _RESTART)
     else:
