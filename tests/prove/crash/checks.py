@@ -62,8 +62,10 @@ def check_clicks(stage: Stage, scenario: Scenario, outcome: Json) -> None:
             said = outcome["answers"][number]["selected"]
             # Whoever answers the same question again while it is open may change it.
             require(said, "an acknowledged part of an answer survives", click, outcome)
-        if click.status == 409:
+        if click.status == 409 and "outcome" in click.body:
             _check_told(click, outcome)
+        elif click.status == 409:
+            _check_told_of_part(click, outcome)
         known = click.status in {0, 200, 202, 409, 503}
         require(known, "a person is thanked, told, or told to try again", click)
     last = stage.clicks[-1]
@@ -79,6 +81,14 @@ def _check_told(click: Click, outcome: Json) -> None:
     for answer in outcome["answers"]:
         for label in answer["selected"]:
             require(label in click.body["summary"], "later answerers are told what won", click)
+
+
+def _check_told_of_part(click: Click, outcome: Json) -> None:
+    """Whoever answers a part that somebody else has answered is told by whom, and what."""
+    [said] = outcome["answers"][(click.question or 1) - 1]["selected"]
+    who = outcome["by"].split(", ")[0]
+    told = f"answered by {who} already: {said}" in click.body["error"]
+    require(told, "later answerers are told of the part that won", click)
 
 
 def check_delivery(scenario: Scenario, history: Json, outcome: Json, result: Result | None) -> None:
