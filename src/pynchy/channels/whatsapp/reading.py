@@ -15,7 +15,7 @@ from neonize.proto.waE2E.WAWebProtobufsE2E_pb2 import Message
 from neonize.utils.jid import Jid2String, JIDToNonAD
 
 from pynchy.channels.whatsapp.jids import normal
-from pynchy.channels.whatsapp.said import LAST, MOST_TEXT, Said, What
+from pynchy.channels.whatsapp.said import LAST, Said, What
 
 # Messages may be wrapped in one another: disappearing ones, those from one's other devices.
 _WRAPPERS = (
@@ -50,7 +50,8 @@ def read_event(event: MessageEv) -> Said | None:
         from_me=source.IsFromMe,
         is_group=source.IsGroup,
     )
-    return _with_content(said, _unwrapped(event.Message))
+    content = _with_content(said, _unwrapped(event.Message))
+    return content.bounded() if content else None
 
 
 def forms(*jids: JID) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def _with_content(said: Said, message: Message) -> Said | None:
         return made if reaction.text else None
     for text, context in _texts(message):
         if text.strip():
-            return _quoting(replace(said, text=text[:MOST_TEXT]), context)
+            return _quoting(replace(said, text=text), context)
     return None
 
 
@@ -95,7 +96,7 @@ def _quoting(said: Said, context: Any) -> Said:  # noqa: ANN401 - a protobuf, or
     return replace(
         said,
         about=context.stanzaID,
-        quoted=quoted[:MOST_TEXT],
+        quoted=quoted,
         quoted_by=normal(context.participant),
     )
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import Self
 
 MOST_TEXT = 70_000
 # In the year 2096: no clock that stamps messages is right after that.
@@ -54,6 +55,19 @@ class Said:
     taken_for: str = ""
     taken_as: tuple[int, ...] = ()
 
+    def bounded(self) -> Self:
+        """Return it with no text longer than the shelf takes; a stranger chose their lengths."""
+        return replace(
+            self,
+            message_id=self.message_id[:_MOST_NAME],
+            text=self.text[:MOST_TEXT],
+            about=self.about[:_MOST_NAME],
+            quoted=self.quoted[:MOST_TEXT],
+            quoted_by=self.quoted_by[:_MOST_NAME],
+            name=self.name[:_MOST_NAME],
+            taken_for=self.taken_for[:_MOST_NAME],
+        )
+
     def to_json(self) -> bytes:
         """Return it for the shelf."""
         return json.dumps(asdict(self)).encode()
@@ -78,23 +92,24 @@ def _from_body(body: Mapping[str, object]) -> Said | None:
         return None
     if not 0 <= at <= LAST:
         return None
-    return Said(
-        message_id[:_MOST_NAME],
+    said = Said(
+        message_id,
         chats,
         senders,
         float(at),
-        text[:MOST_TEXT],
+        text,
         What(str(what)),
-        str(body.get("about") or "")[:_MOST_NAME],
-        str(body.get("quoted") or "")[:MOST_TEXT],
-        str(body.get("quoted_by") or "")[:_MOST_NAME],
-        str(body.get("name") or "")[:_MOST_NAME],
+        str(body.get("about") or ""),
+        str(body.get("quoted") or ""),
+        str(body.get("quoted_by") or ""),
+        str(body.get("name") or ""),
         body.get("from_me") is True,
         body.get("is_group") is True,
         body.get("whole") is not False,
-        str(body.get("taken_for") or "")[:_MOST_NAME],
+        str(body.get("taken_for") or ""),
         _numbers(body.get("taken_as")),
     )
+    return said.bounded()
 
 
 def _forms(written: object) -> tuple[str, ...]:
