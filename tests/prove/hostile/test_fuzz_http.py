@@ -127,7 +127,7 @@ class House:
             problems=list,
             groups=list,
             live_runners=list,
-            floor=Floor(roll, starting, _no_output),
+            floor=Floor(roll, starting, _no_output, options),
         )
         inbox = Inbox(office)
         passes = Pass(TOKEN, "c", sign_in.browser)
