@@ -210,6 +210,10 @@ class CardPane(VerticalScroll, can_focus=True):
             marked = choice.number in parts[choice.question].options
             choice.draw(marked=marked, hinted=choice.question == here)
 
+    def scroll_to_question(self, at: int) -> None:
+        """Show one question of the card from its beginning."""
+        self.asked[at].scroll_visible(animate=False, top=True)
+
     def unfold(self) -> None:
         """Fold or unfold everything that is long."""
         for folding in self.query(Folding):
