@@ -48,7 +48,7 @@ def story(question: QuestionView, now: datetime) -> Iterator[Text]:
         if question.parked:
             yield _line("agent", "parked: the answer resumes it")
         elif not question.call_waits:
-            yield _line("agent", "its call no longer waits; the answer will be brought to it")
+            yield _line("agent", "its call no longer waits; the answer is kept for it")
     for card in question.cards:
         shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"
         yield _line("card", one_line(f"{shown}, {card.error}" if card.error else shown))

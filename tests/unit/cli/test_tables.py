@@ -134,4 +134,4 @@ def test_a_sheet_shows_previews_defaults_and_the_story() -> None:
     assert lines[3:5] == ["      │ + one", "      │ - two"]
     assert lines[5] == "   (one or more)"
     assert "left     2d, then it expires" in lines
-    assert any("no longer waits" in line for line in lines)
+    assert "agent    its call no longer waits; the answer is kept for it" in lines

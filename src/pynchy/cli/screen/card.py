@@ -243,9 +243,7 @@ def head(view: QuestionView, now: datetime) -> Text:
         if view.answered_numbers:
             line.append("\nAnswered in part already; what you send replaces it.", "yellow")
         if not view.call_waits:
-            line.append(
-                "\nThe call no longer waits; the answer will be brought to the agent.", "dim"
-            )
+            line.append("\nThe call no longer waits; the answer is kept for the agent.", "dim")
     return line
 
 
