@@ -62,7 +62,8 @@ def story(question: QuestionView, now: datetime) -> Iterator[Text]:
 def next_step(question: QuestionView) -> Iterator[Text]:
     """Yield what to type next, where there is something to do."""
     if question.waits:
-        yield Text(f"\nAnswer with: pynchy answer {question.short_id} VALUE", "dim")
+        several = "--question N " if len(question.questions) > 1 else ""
+        yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
     elif question.state == "undelivered":
         short_id = question.short_id
         yield Text(f"\nTry again: pynchy retry {short_id}, or: pynchy dismiss {short_id}", "dim")

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from pynchy.cli.sheet import question_sheet, story
+from pynchy.cli.sheet import next_step, question_sheet, story
 from pynchy.cli.tables import history_table, pending_fields, pending_screen
 from pynchy.cli.views import read_question
 
@@ -135,3 +135,13 @@ def test_a_sheet_shows_previews_defaults_and_the_story() -> None:
     assert lines[5] == "   (one or more)"
     assert "left     2d, then it expires" in lines
     assert "agent    its call no longer waits; the answer is kept for it" in lines
+
+
+def test_the_command_to_answer_with_names_the_question_where_there_are_several() -> None:
+    one, two = {"question": "Deploy?"}, {"question": "Where?"}
+
+    alone = rendered(*next_step(read_question(view(questions=[one]))))
+    both = rendered(*next_step(read_question(view(questions=[one, two]))))
+
+    assert alone == ["Answer with: pynchy answer k7qm VALUE"]
+    assert both == ["Answer with: pynchy answer k7qm --question N VALUE"]
