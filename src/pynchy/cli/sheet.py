@@ -103,8 +103,16 @@ def _delivery(question: QuestionView, now: datetime) -> Iterator[Text]:
         when = f", {_ago(question.delivered_at, now)}" if question.delivered_at else ""
         yield _line("delivery", _DELIVERED.get(question.delivered, question.delivered) + when)
     elif question.delivery_error:
-        tried = f" (tried {question.delivery_attempts} times)" if question.delivery_attempts else ""
+        attempts = question.delivery_attempts
+        tried = f" (tried {_times(attempts)})" if attempts else ""
         yield _line("delivery", f"failed: {one_line(question.delivery_error)}{tried}")
+        if question.retry_at:
+            left = duration(max((question.retry_at - now).total_seconds(), 0))
+            yield _line("next", f"in {left}; at once with: pynchy retry {question.short_id}")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _line(name: str, text: str) -> Text:

@@ -145,3 +145,14 @@ def test_the_command_to_answer_with_names_the_question_where_there_are_several()
 
     assert alone == ["Answer with: pynchy answer k7qm VALUE"]
     assert both == ["Answer with: pynchy answer k7qm --question N VALUE"]
+
+
+def test_a_failed_attempt_is_told_with_the_next_one_and_the_way_to_make_it_now() -> None:
+    ending = {"outcome": "answered", "answered_at": "2026-11-16T09:59:00Z", "answers": []}
+    failed = {"delivery_error": "exit code 7", "delivery_attempts": 1}
+    asked = view(state="resuming", ending=ending, retry_at="2026-11-16T10:05:00Z", **failed)
+
+    lines = rendered(*story(read_question(asked), NOW))
+
+    assert "delivery failed: exit code 7 (tried once)" in lines
+    assert "next     in 5m; at once with: pynchy retry k7qm" in lines
