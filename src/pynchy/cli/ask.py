@@ -7,13 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_runner.asking import Option, Outcome, Question, Request, Result, Urgency, ask
+from agent_runner.asking import Asker, Option, Outcome, Question, Request, Result, Urgency
 from agent_runner.errors import AgentRunnerError
 from pynchy.cli.exits import (
     EXIT_DECLINED,
@@ -159,9 +159,19 @@ async def _ask(data: DataFolder, group: str, request: Request, progress: Progres
     ipc_dir = make_mailbox(data, group)
     async with progress:
         try:
-            return await ask(ipc_dir, request, session_id=session_id)
+            async with Asker(ipc_dir, session_id=session_id) as asker:
+                return await _ask_once(asker, request)
         except AgentRunnerError as exc:
             raise PynchyError(str(exc)) from exc
+
+
+async def _ask_once(asker: Asker, request: Request) -> Result:
+    """Ask, and tell the host when we are gone before there was an answer."""
+    result = await asker.ask(request)
+    if result.outcome is Outcome.PENDING:
+        with suppress(OSError):  # the host also notices when our lease ends
+            await asker.stop_waiting(request.request_id)
+    return result
 
 
 def _report(result: Result, progress: Progress, *, as_json: bool) -> None:

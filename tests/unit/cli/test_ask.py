@@ -57,6 +57,7 @@ def test_no_answer_in_time_exits_with_3_and_leaves_the_question_open(host: Host,
     assert (result.exit_code, result.stdout) == (3, "")
     assert "stays open" in result.stderr
     assert [view["state"] for view in pending] == ["open"]
+    until(lambda: not host.client.pending()[0]["call_waits"])
 
 
 @pytest.mark.usefixtures("host")
