@@ -123,12 +123,7 @@ def ask_command(  # noqa: PLR0913 - one for each option
       pynchy ask "Deploy?" -o Yes -o No
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
     """
-    if not question.strip() or not all(label.strip() for label in options):
-        raise click.UsageError("a question and its options need words")
-    if len({label.casefold() for label in options}) < len(options):
-        raise click.UsageError("each -o must be another label")
-    if multi and not options:
-        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    _check_options(question, options, default, multi=multi)
     data.host()
     request = Request(
         questions=(Question(question, "", tuple(map(Option, options)), multi, default),),
@@ -146,6 +141,21 @@ def ask_command(  # noqa: PLR0913 - one for each option
         sys.exit(EXIT_INTERRUPTED)
     _report(result, progress, as_json=as_json)
     sys.exit(_EXITS.get(result.outcome, EXIT_FAILED))
+
+
+def _check_options(
+    question: str, options: tuple[str, ...], default: str | None, *, multi: bool
+) -> None:
+    """Raise UsageError for what a person could make nothing of."""
+    if not question.strip() or not all(label.strip() for label in options):
+        raise click.UsageError("a question and its options need words")
+    if len({label.casefold() for label in options}) < len(options):
+        raise click.UsageError("each -o must be another label")
+    if multi and not options:
+        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    labels = [label.strip() for label in options]
+    if options and default is not None and default.strip() not in labels:
+        raise click.UsageError(f"--default {default!r} is none of the options: {', '.join(labels)}")
 
 
 def _own_group(data: DataFolder) -> str:

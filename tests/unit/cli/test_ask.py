@@ -79,6 +79,7 @@ def test_a_default_is_printed_and_is_no_success(run: Run) -> None:
         ["Deploy?", "-o", "\udcff"],
         [],
         ["Deploy?", "--multi"],
+        ["Deploy?", "-o", "Yes", "--default", "Perhaps"],
         ["Deploy?", "--timeout", "soon"],
         ["Deploy?", "--timeout", "0"],
         ["Deploy?", "--group", "../escape"],
@@ -90,6 +91,15 @@ def test_wrong_use_cannot_be_taken_for_a_declined_question(run: Run, wrong: list
 
     assert result.exit_code == 64
     assert "Error: " in result.stderr
+
+
+@pytest.mark.usefixtures("host")
+def test_a_default_has_to_be_one_of_the_options(run: Run) -> None:
+    wrong = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "Perhaps")
+    right = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "No", "--timeout", "0.2")
+
+    assert "--default 'Perhaps' is none of the options: Yes, No" in wrong.stderr
+    assert (right.exit_code, right.stdout) == (3, "No\n")
 
 
 @pytest.mark.usefixtures("host")
