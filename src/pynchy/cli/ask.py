@@ -14,6 +14,11 @@ from typing import Any
 import click
 
 from agent_runner.asking import Asker, Option, Outcome, Question, Request, Result, Urgency
+from agent_runner.asking.arguments import (
+    MAX_LINE_CHARACTERS,
+    MAX_OPTIONS,
+    MAX_QUESTION_CHARACTERS,
+)
 from agent_runner.errors import AgentRunnerError
 from pynchy.cli.exits import (
     EXIT_DECLINED,
@@ -124,6 +129,7 @@ def ask_command(  # noqa: PLR0913 - one for each option
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
     """
     _check_options(question, options, default, multi=multi)
+    _check_lengths(question, options, default or "", title)
     data.host()
     request = Request(
         questions=(Question(question, "", tuple(map(Option, options)), multi, default),),
@@ -156,6 +162,19 @@ def _check_options(
     labels = [label.strip() for label in options]
     if options and default is not None and default.strip() not in labels:
         raise click.UsageError(f"--default {default!r} is none of the options: {', '.join(labels)}")
+
+
+def _check_lengths(question: str, options: tuple[str, ...], default: str, title: str) -> None:
+    """Raise UsageError for what the host would refuse as too long."""
+    if len(options) > MAX_OPTIONS:
+        raise click.UsageError(f"{len(options)} options are too many: at most {MAX_OPTIONS}")
+    lines = [("an option", label) for label in options]
+    lines += [("--default", default), ("--title", title)]
+    limits = [("the question", question, MAX_QUESTION_CHARACTERS)]
+    limits += [(name, line, MAX_LINE_CHARACTERS) for name, line in lines]
+    for name, text, most in limits:
+        if (length := len(text.strip())) > most:
+            raise click.UsageError(f"{name} is too long: {length} characters, at most {most}")
 
 
 def _own_group(data: DataFolder) -> str:

@@ -103,8 +103,33 @@ def test_a_default_has_to_be_one_of_the_options(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("host")
-def test_what_the_host_refuses_is_told_with_the_reason(run: Run) -> None:
-    result = run("ask", "x" * 100_000)
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (["x" * 20_001], "the question is too long: 20001 characters, at most 20000"),
+        (["?", "-o", "x" * 501], "an option is too long: 501 characters, at most 500"),
+        (["?", "--default", "x" * 501], "--default is too long: 501 characters, at most 500"),
+        (["?", "--title", "x" * 501], "--title is too long: 501 characters, at most 500"),
+        (
+            ["?", *(word for n in range(101) for word in ("-o", str(n)))],
+            "101 options are too many: at most 100",
+        ),
+    ],
+)
+def test_what_is_too_long_is_wrong_use(run: Run, wrong: list[str], told: str) -> None:
+    result = run("ask", *wrong)
+
+    assert result.exit_code == 64
+    assert told in result.stderr
+
+
+@pytest.mark.usefixtures("host")
+def test_what_the_host_refuses_is_told_with_the_reason(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYNCHY_TASK", "x" * 501)
+
+    result = run("ask", "Deploy?")
 
     assert result.exit_code == 1
     assert "at most" in result.stderr
