@@ -44,7 +44,7 @@ from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.bodies import Body, Name
 from pynchy.http.guard import BROWSER, KNOWN, BodyTooLarge
 from pynchy.http.inbox import Inbox
-from pynchy.http.office import Office, make_link, who
+from pynchy.http.office import Office, last_ended_first, make_link, who
 from pynchy.http.sessions import session_routes
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
 from pynchy.pending.base import HistoryQuery
@@ -195,7 +195,8 @@ class _Routes:
         )
         if group and query.group is None:
             return _json([])
-        return _json([wire.pending_view(p) for p in await self._office.history.recent(query)])
+        found = await self._office.history.recent(query)
+        return _json([wire.pending_view(p) for p in last_ended_first(found)])
 
     async def question(self, request: Request) -> Response:
         group = _named_group(request.query_params.get("group"))
