@@ -133,6 +133,17 @@ async def test_an_unknown_question_is_not_found(shared_host: Host) -> None:
         assert shared_host.answer(target, "1").status == 404
 
 
+async def test_a_history_that_makes_no_sense_is_refused_in_words(shared_host: Host) -> None:
+    limit = shared_host.http("GET", "/api/history?limit=abc")
+    outcome = shared_host.http("GET", "/api/history?outcome=lost")
+    too_many = shared_host.http("GET", "/api/history?limit=1000000")
+
+    assert (limit.status, limit.body["error"]) == (400, "limit is a number from 1 to 1000")
+    assert outcome.status == 400
+    assert outcome.body["error"].startswith("outcome is one of answered, declined")
+    assert too_many.status == 200
+
+
 async def test_several_questions_are_answered_together_or_one_by_one(shared_host: Host) -> None:
     agent = MailboxAgent(shared_host.group("team"))
     questions = [

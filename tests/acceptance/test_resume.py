@@ -107,6 +107,29 @@ async def test_the_next_attempt_waits_for_its_pause(start_host: StartHost, runs:
     assert len(runs.started()) == 1
 
 
+async def test_a_retry_during_the_pause_makes_the_next_attempt_now_and_only_one(
+    start_host: StartHost, runs: Runs
+) -> None:
+    host = await start_host(runs.launcher("fail", attempts=5, backoff="1h"))
+    question = await ask_and_be_killed(host)
+    host.answer(question["short_id"], "1")
+    await until(lambda: host.question(question["request_id"])["retry_at"], "a failed attempt")
+
+    runs.do("wait")
+    code, _, err = await host.cli("retry", question["short_id"])
+    await until(lambda: len(runs.started()) == 2, "the next attempt")
+    refused = host.retry(question["request_id"])
+    runs.do("acknowledge")
+    closed = await host.closed(question["request_id"])
+
+    assert (code, err) == (0, "")
+    assert refused.status == 409
+    assert "under way" in refused.body["error"]
+    assert closed["delivered"] == "late"
+    assert closed["delivery_attempts"] == 2
+    assert len(runs.started()) == 2
+
+
 async def test_a_command_that_exceeds_its_cap_is_asked_to_end_then_killed(
     start_host: StartHost, runs: Runs
 ) -> None:

@@ -79,7 +79,7 @@ STEPS: dict[str, Step] = {
     "resuming": Resuming("secret"),
     "resume failed": ResumeFailed("why", LATER),
     "gave up": GaveUp("why"),
-    "retried": Retried("ana"),
+    "retried": Retried("ana", NOON),
     "delivered": Delivered(DeliveryPath.LIVE, NOON),
     "card settled": CardSettled("local"),
     "closed": Closed(),
@@ -93,7 +93,7 @@ ALLOWED_IN = {
     "resuming": DELIVERING,
     "resume failed": DELIVERING,
     "gave up": DELIVERING,
-    "retried": {"undelivered"},
+    "retried": {"failed", "undelivered"},
     "delivered": DELIVERING,
     "card settled": AFTER_ENDING,
     "closed": {"finished", "closed"},
@@ -122,7 +122,7 @@ def test_a_step_is_taken_where_the_table_allows_it_and_refused_elsewhere(
         (RESUMING, State.RESUMING),
         (FAILED, State.RESUMING),
         (UNDELIVERED, State.UNDELIVERED),
-        (advance(UNDELIVERED, Retried("ana")), State.DELIVERING),
+        (advance(UNDELIVERED, Retried("ana", NOON)), State.DELIVERING),
         (CLOSED, State.CLOSED),
     ],
 )
@@ -156,10 +156,16 @@ def test_a_card_shown_after_the_ending_does_not_reopen_the_question() -> None:
 def test_attempts_count_up_and_a_retry_starts_anew() -> None:
     second = advance(FAILED, Resuming("secret"))
 
-    retried = advance(advance(second, GaveUp("no")), Retried("ana"))
+    retried = advance(advance(second, GaveUp("no")), Retried("ana", NOON))
 
     assert (RESUMING.late.attempts, second.late.attempts, retried.late.attempts) == (1, 2, 0)
     assert retried.late.claim == "secret"
+
+
+def test_a_retry_before_the_next_attempt_only_makes_that_attempt_due() -> None:
+    retried = advance(FAILED, Retried("ana", NOON))
+
+    assert retried == replace(FAILED, late=replace(FAILED.late, retry_at=NOON))
 
 
 def test_a_card_is_settled_again_when_the_delivery_got_further() -> None:

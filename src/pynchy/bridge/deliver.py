@@ -133,12 +133,17 @@ class Delivery:
                 await self._desk.changed(key, version, look)
 
     async def retry(self, pending: PendingQuestion, by: str) -> PendingQuestion:
-        """Start a failed delivery again. Raise NotUndelivered if none has failed."""
-        if pending.state is not State.UNDELIVERED:
+        """Start a failed delivery again, or make its next attempt now.
+
+        Raise NotUndelivered if none has failed, or an attempt is under way.
+        """
+        if pending.state is State.RESUMING and pending.late.retry_at is None:
+            raise NotUndelivered(f"{pending.short_id}: an attempt to deliver it is under way")
+        if pending.state not in {State.UNDELIVERED, State.RESUMING}:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
         if pending.group not in self._late:
             raise NotUndelivered(f"{pending.short_id}: {NO_LAUNCHER}")
-        return await self._desk.take(pending.key, Retried(by))
+        return await self._desk.take(pending.key, Retried(by, self._desk.now()))
 
     async def dismiss(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""

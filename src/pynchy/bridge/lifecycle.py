@@ -108,9 +108,10 @@ class GaveUp:
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """A person asked for the delivery to be tried again."""
+    """A person asked for the delivery to be tried again, or for its next attempt to be made now."""
 
     by: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +306,10 @@ def _advance_delivery(
         case GaveUp(reason=reason):
             late = replace(late, error=reason, retry_at=None)
             return replace(pending, state=State.UNDELIVERED, late=late)
+        case Retried(at=at) if pending.state is State.RESUMING:
+            # Due, and nothing else: the attempt is begun as it would have been later.
+            _require(pending, step, late.retry_at is not None)
+            return replace(pending, late=replace(late, retry_at=at))
         case Retried():
             _require(pending, step, pending.state is State.UNDELIVERED)
             return replace(pending, state=State.DELIVERING, late=Late(claim=late.claim))

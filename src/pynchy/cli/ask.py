@@ -7,13 +7,18 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agent_runner.asking import Option, Outcome, Question, Request, Result, Urgency, ask
+from agent_runner.asking import Asker, Option, Outcome, Question, Request, Result, Urgency
+from agent_runner.asking.arguments import (
+    MAX_LINE_CHARACTERS,
+    MAX_OPTIONS,
+    MAX_QUESTION_CHARACTERS,
+)
 from agent_runner.errors import AgentRunnerError
 from pynchy.cli.exits import (
     EXIT_DECLINED,
@@ -123,12 +128,8 @@ def ask_command(  # noqa: PLR0913 - one for each option
       pynchy ask "Deploy?" -o Yes -o No
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
     """
-    if not question.strip() or not all(label.strip() for label in options):
-        raise click.UsageError("a question and its options need words")
-    if len({label.casefold() for label in options}) < len(options):
-        raise click.UsageError("each -o must be another label")
-    if multi and not options:
-        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    _check_options(question, options, default, multi=multi)
+    _check_lengths(question, options, default or "", title)
     data.host()
     request = Request(
         questions=(Question(question, "", tuple(map(Option, options)), multi, default),),
@@ -148,6 +149,34 @@ def ask_command(  # noqa: PLR0913 - one for each option
     sys.exit(_EXITS.get(result.outcome, EXIT_FAILED))
 
 
+def _check_options(
+    question: str, options: tuple[str, ...], default: str | None, *, multi: bool
+) -> None:
+    """Raise UsageError for what a person could make nothing of."""
+    if not question.strip() or not all(label.strip() for label in options):
+        raise click.UsageError("a question and its options need words")
+    if len({label.casefold() for label in options}) < len(options):
+        raise click.UsageError("each -o must be another label")
+    if multi and not options:
+        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    labels = [label.strip() for label in options]
+    if options and default is not None and default.strip() not in labels:
+        raise click.UsageError(f"--default {default!r} is none of the options: {', '.join(labels)}")
+
+
+def _check_lengths(question: str, options: tuple[str, ...], default: str, title: str) -> None:
+    """Raise UsageError for what the host would refuse as too long."""
+    if len(options) > MAX_OPTIONS:
+        raise click.UsageError(f"{len(options)} options are too many: at most {MAX_OPTIONS}")
+    lines = [("an option", label) for label in options]
+    lines += [("--default", default), ("--title", title)]
+    limits = [("the question", question, MAX_QUESTION_CHARACTERS)]
+    limits += [(name, line, MAX_LINE_CHARACTERS) for name, line in lines]
+    for name, text, most in limits:
+        if (length := len(text.strip())) > most:
+            raise click.UsageError(f"{name} is too long: {length} characters, at most {most}")
+
+
 def _own_group(data: DataFolder) -> str:
     """Return the group whose runner we are in, if any: its session is resumed by its launcher."""
     mailbox = Path(os.environ.get("PYNCHY_IPC_DIR", ""))
@@ -159,9 +188,19 @@ async def _ask(data: DataFolder, group: str, request: Request, progress: Progres
     ipc_dir = make_mailbox(data, group)
     async with progress:
         try:
-            return await ask(ipc_dir, request, session_id=session_id)
+            async with Asker(ipc_dir, session_id=session_id) as asker:
+                return await _ask_once(asker, request)
         except AgentRunnerError as exc:
             raise PynchyError(str(exc)) from exc
+
+
+async def _ask_once(asker: Asker, request: Request) -> Result:
+    """Ask, and tell the host when we are gone before there was an answer."""
+    result = await asker.ask(request)
+    if result.outcome is Outcome.PENDING:
+        with suppress(OSError):  # the host also notices when our lease ends
+            await asker.stop_waiting(request.request_id)
+    return result
 
 
 def _report(result: Result, progress: Progress, *, as_json: bool) -> None:

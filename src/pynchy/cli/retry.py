@@ -18,7 +18,8 @@ from pynchy.datafolder import DataFolder
 def retry_command(target: str, by: str, data: DataFolder) -> None:
     r"""Deliver an answer again that did not reach its agent.
 
-    Such answers are in `pynchy pending` with the reason. See what came of it with `pynchy show`.
+    Such answers are in `pynchy pending` with the reason. Where the next attempt is still to come,
+    it is made now. See what came of it with `pynchy show`.
 
     \b
     Example:

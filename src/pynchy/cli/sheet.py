@@ -48,7 +48,7 @@ def story(question: QuestionView, now: datetime) -> Iterator[Text]:
         if question.parked:
             yield _line("agent", "parked: the answer resumes it")
         elif not question.call_waits:
-            yield _line("agent", "its call no longer waits; the answer will be brought to it")
+            yield _line("agent", "its call no longer waits; the answer is kept for it")
     for card in question.cards:
         shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"
         yield _line("card", one_line(f"{shown}, {card.error}" if card.error else shown))
@@ -62,7 +62,8 @@ def story(question: QuestionView, now: datetime) -> Iterator[Text]:
 def next_step(question: QuestionView) -> Iterator[Text]:
     """Yield what to type next, where there is something to do."""
     if question.waits:
-        yield Text(f"\nAnswer with: pynchy answer {question.short_id} VALUE", "dim")
+        several = "--question N " if len(question.questions) > 1 else ""
+        yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
     elif question.state == "undelivered":
         short_id = question.short_id
         yield Text(f"\nTry again: pynchy retry {short_id}, or: pynchy dismiss {short_id}", "dim")
@@ -102,8 +103,16 @@ def _delivery(question: QuestionView, now: datetime) -> Iterator[Text]:
         when = f", {_ago(question.delivered_at, now)}" if question.delivered_at else ""
         yield _line("delivery", _DELIVERED.get(question.delivered, question.delivered) + when)
     elif question.delivery_error:
-        tried = f" (tried {question.delivery_attempts} times)" if question.delivery_attempts else ""
+        attempts = question.delivery_attempts
+        tried = f" (tried {_times(attempts)})" if attempts else ""
         yield _line("delivery", f"failed: {one_line(question.delivery_error)}{tried}")
+        if question.retry_at:
+            left = duration(max((question.retry_at - now).total_seconds(), 0))
+            yield _line("next", f"in {left}; at once with: pynchy retry {question.short_id}")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _line(name: str, text: str) -> Text:

@@ -44,7 +44,7 @@ from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.bodies import Body, Name
 from pynchy.http.guard import BROWSER, KNOWN, BodyTooLarge
 from pynchy.http.inbox import Inbox
-from pynchy.http.office import Office, make_link, who
+from pynchy.http.office import Office, last_ended_first, make_link, who
 from pynchy.http.sessions import session_routes
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
 from pynchy.pending.base import HistoryQuery
@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 _PING_SECONDS = 15
 _STALLED_READER_SECONDS = 30.0
 _MOST_HISTORY = 1_000
+_LIMIT = re.compile(r"-?[0-9]{1,18}")
 _EVENT_NUMBER = re.compile(r"[0-9]{1,18}")
 
 Value = Annotated[str, Field(max_length=20_000)]
@@ -182,18 +183,20 @@ class _Routes:
 
     async def history(self, request: Request) -> Response:
         params = request.query_params
-        group, outcome = params.get("group"), params.get("outcome")
-        try:
-            query = HistoryQuery(
-                limit=min(max(int(params.get("limit", "50")), 1), _MOST_HISTORY),
-                group=GroupName(group) if group and wire.usable_group(group) else None,
-                outcome=OutcomeKind(outcome) if outcome else None,
-            )
-        except ValueError as exc:
-            raise HTTPException(400, str(exc)) from exc
+        group, outcome, limit = params.get("group"), params.get("outcome"), params.get("limit")
+        if limit is not None and not _LIMIT.fullmatch(limit):
+            raise HTTPException(400, f"limit is a number from 1 to {_MOST_HISTORY}")
+        if outcome and outcome not in set(OutcomeKind):
+            raise HTTPException(400, f"outcome is one of {', '.join(OutcomeKind)}")
+        query = HistoryQuery(
+            limit=min(max(int(limit or "50"), 1), _MOST_HISTORY),
+            group=GroupName(group) if group and wire.usable_group(group) else None,
+            outcome=OutcomeKind(outcome) if outcome else None,
+        )
         if group and query.group is None:
             return _json([])
-        return _json([wire.pending_view(p) for p in await self._office.history.recent(query)])
+        found = await self._office.history.recent(query)
+        return _json([wire.pending_view(p) for p in last_ended_first(found)])
 
     async def question(self, request: Request) -> Response:
         group = _named_group(request.query_params.get("group"))

@@ -14,7 +14,13 @@ from pynchy import wire
 from pynchy.http.agents import find_agents
 from pynchy.http.door import Door
 from pynchy.http.live import Live
-from pynchy.http.office import Office, find_question, waiting_questions, who
+from pynchy.http.office import (
+    Office,
+    find_question,
+    last_ended_first,
+    waiting_questions,
+    who,
+)
 from pynchy.inbox.pages import PrintedCard, Printer, Viewer
 from pynchy.inbox.views import RowView, brief, row_view
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion
@@ -92,7 +98,8 @@ class Inbox:
         before = params.get("after", "0")
         skip = int(before) if before.isdecimal() and len(before) < 6 else 0  # noqa: PLR2004
         found = await self._over(q, group, outcome, skip + _HISTORY_PAGE + 1)
-        rows = await asyncio.to_thread(_rows, found[skip : skip + _HISTORY_PAGE])
+        page = last_ended_first(found[skip : skip + _HISTORY_PAGE])
+        rows = await asyncio.to_thread(_rows, page)
         there_is_more = len(found) > skip + _HISTORY_PAGE
         older = {"q": q, "group": group, "outcome": outcome, "after": skip + _HISTORY_PAGE}
         return await self._page(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,6 +65,15 @@ async def make_link(office: Office) -> tuple[str, datetime]:
 def waiting_questions(office: Office) -> list[PendingQuestion]:
     """Return what waits for a person, most urgent first."""
     return sorted((p for p in office.desk.index if p.state.waits_for_person), key=order_of)
+
+
+def last_ended_first(over: Iterable[PendingQuestion]) -> list[PendingQuestion]:
+    """Return what is over by when it ended, which is what is shown of it.
+
+    History goes by when a question was closed, which an answer that arrived late delays.
+    """
+    ended = [(p.ending.at if p.ending else p.timestamp, p) for p in over]
+    return [pending for _, pending in sorted(ended, key=lambda pair: pair[0], reverse=True)]
 
 
 async def find_question(office: Office, group: str, request_id: str) -> PendingQuestion | None:

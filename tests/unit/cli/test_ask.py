@@ -57,6 +57,7 @@ def test_no_answer_in_time_exits_with_3_and_leaves_the_question_open(host: Host,
     assert (result.exit_code, result.stdout) == (3, "")
     assert "stays open" in result.stderr
     assert [view["state"] for view in pending] == ["open"]
+    until(lambda: not host.client.pending()[0]["call_waits"])
 
 
 @pytest.mark.usefixtures("host")
@@ -78,6 +79,7 @@ def test_a_default_is_printed_and_is_no_success(run: Run) -> None:
         ["Deploy?", "-o", "\udcff"],
         [],
         ["Deploy?", "--multi"],
+        ["Deploy?", "-o", "Yes", "--default", "Perhaps"],
         ["Deploy?", "--timeout", "soon"],
         ["Deploy?", "--timeout", "0"],
         ["Deploy?", "--group", "../escape"],
@@ -92,8 +94,42 @@ def test_wrong_use_cannot_be_taken_for_a_declined_question(run: Run, wrong: list
 
 
 @pytest.mark.usefixtures("host")
-def test_what_the_host_refuses_is_told_with_the_reason(run: Run) -> None:
-    result = run("ask", "x" * 100_000)
+def test_a_default_has_to_be_one_of_the_options(run: Run) -> None:
+    wrong = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "Perhaps")
+    right = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "No", "--timeout", "0.2")
+
+    assert "--default 'Perhaps' is none of the options: Yes, No" in wrong.stderr
+    assert (right.exit_code, right.stdout) == (3, "No\n")
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (["x" * 20_001], "the question is too long: 20001 characters, at most 20000"),
+        (["?", "-o", "x" * 501], "an option is too long: 501 characters, at most 500"),
+        (["?", "--default", "x" * 501], "--default is too long: 501 characters, at most 500"),
+        (["?", "--title", "x" * 501], "--title is too long: 501 characters, at most 500"),
+        (
+            ["?", *(word for n in range(101) for word in ("-o", str(n)))],
+            "101 options are too many: at most 100",
+        ),
+    ],
+)
+def test_what_is_too_long_is_wrong_use(run: Run, wrong: list[str], told: str) -> None:
+    result = run("ask", *wrong)
+
+    assert result.exit_code == 64
+    assert told in result.stderr
+
+
+@pytest.mark.usefixtures("host")
+def test_what_the_host_refuses_is_told_with_the_reason(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYNCHY_TASK", "x" * 501)
+
+    result = run("ask", "Deploy?")
 
     assert result.exit_code == 1
     assert "at most" in result.stderr

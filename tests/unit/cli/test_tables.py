@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from pynchy.cli.sheet import question_sheet, story
+from pynchy.cli.sheet import next_step, question_sheet, story
 from pynchy.cli.tables import history_table, pending_fields, pending_screen
 from pynchy.cli.views import read_question
 
@@ -134,4 +134,25 @@ def test_a_sheet_shows_previews_defaults_and_the_story() -> None:
     assert lines[3:5] == ["      │ + one", "      │ - two"]
     assert lines[5] == "   (one or more)"
     assert "left     2d, then it expires" in lines
-    assert any("no longer waits" in line for line in lines)
+    assert "agent    its call no longer waits; the answer is kept for it" in lines
+
+
+def test_the_command_to_answer_with_names_the_question_where_there_are_several() -> None:
+    one, two = {"question": "Deploy?"}, {"question": "Where?"}
+
+    alone = rendered(*next_step(read_question(view(questions=[one]))))
+    both = rendered(*next_step(read_question(view(questions=[one, two]))))
+
+    assert alone == ["Answer with: pynchy answer k7qm VALUE"]
+    assert both == ["Answer with: pynchy answer k7qm --question N VALUE"]
+
+
+def test_a_failed_attempt_is_told_with_the_next_one_and_the_way_to_make_it_now() -> None:
+    ending = {"outcome": "answered", "answered_at": "2026-11-16T09:59:00Z", "answers": []}
+    failed = {"delivery_error": "exit code 7", "delivery_attempts": 1}
+    asked = view(state="resuming", ending=ending, retry_at="2026-11-16T10:05:00Z", **failed)
+
+    lines = rendered(*story(read_question(asked), NOW))
+
+    assert "delivery failed: exit code 7 (tried once)" in lines
+    assert "next     in 5m; at once with: pynchy retry k7qm" in lines

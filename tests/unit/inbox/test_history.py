@@ -3,6 +3,7 @@
 import json
 import threading
 import urllib.request
+from typing import Any
 
 import pytest
 from tests.unit.cli.support import Host, until
@@ -24,13 +25,28 @@ def read(host: Host, path: str) -> str:
 
 def end(host: Host, question: str, answer: str) -> None:
     """Ask it, answer it, and let its agent take the answer."""
-    short_id = host.ask(question)
-    view = host.client.answer(short_id, (answer,), "ana")[0]
+    take(host, host.client.answer(host.ask(question), (answer,), "ana")[0])
+
+
+def take(host: Host, view: dict[str, Any]) -> None:
+    """Let the agent take the answer."""
     mailbox, request_id = host.data.ipc / "web-team", view["request_id"]
     until((mailbox / "responses" / f"{request_id}.json").exists)
     taken = {"v": 1, "by": "waiter", "at": "2026-11-16T09:30:00Z"}
     (mailbox / "tasks" / f"{request_id}.received").write_text(json.dumps(taken))
-    until(lambda: host.client.question(short_id)["state"] == "closed")
+    until(lambda: host.client.question(view["short_id"])["state"] == "closed")
+
+
+def test_what_was_answered_last_comes_first_also_if_its_agent_took_it_first(host: Host) -> None:
+    asked = [host.ask(question) for question in ("The earlier?", "The later?")]
+    earlier, later = (host.client.answer(short_id, ("yes",), "ana")[0] for short_id in asked)
+    take(host, later)
+    take(host, earlier)
+
+    html = read(host, "/history")
+
+    assert html.index("The later?") < html.index("The earlier?")
+    assert [v["short_id"] for v in host.client.history(50, None, None)] == asked[::-1]
 
 
 def test_a_search_of_the_history_finds_also_what_is_older_than_thousands(host: Host) -> None:

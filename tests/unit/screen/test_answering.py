@@ -101,6 +101,40 @@ async def test_several_questions_are_one_form(desk: Desk) -> None:
         assert answers[2]["text"] == "no"
 
 
+async def test_a_small_screen_shows_which_question_has_no_answer(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY, COLOURS)
+
+    async with desk.sit_down((80, 24)) as person:
+        await person.look_at("1 of 2", "( ) Yes")
+        await person.press("1", "enter")
+        screen = await person.see("Question 2 has no answer yet.", "2 of 2", "[ ] Blue")
+
+        assert "1 of 2" not in screen
+        assert (await desk.question(short_id))["ending"] is None
+
+
+async def test_a_number_that_no_option_has_is_refused_in_words(desk: Desk) -> None:
+    await desk.ask(DEPLOY, "Anything else?")
+
+    async with desk.sit_down((80, 24)) as person:
+        await person.look_at("1 of 2", "( ) Yes")
+        await person.press("9")
+        screen = await person.see("There is no option 9: choose 1 to 2.")
+        assert "(•)" not in screen
+        await person.press("2")
+        await person.see("(•) No")
+        await person.see_no_more("There is no option 9")
+
+
+async def test_a_number_for_a_question_without_options_is_refused_in_words(desk: Desk) -> None:
+    await desk.ask("Which name?")
+
+    async with desk.sit_down((80, 24)) as person:
+        await person.look_at("Your answer")
+        await person.press("1")
+        await person.see("There are no options here: w writes an answer.")
+
+
 async def test_ones_own_words_are_sent_with_control_and_enter(desk: Desk) -> None:
     short_id = await desk.ask(DEPLOY)
 

@@ -69,6 +69,7 @@ class Answering:
             return False
         question = entry.view.questions[at]
         if not 1 <= number <= len(question.options):
+            self.say(entry.key, _no_option(number, len(question.options)), bad=True)
             return False
         parts = list(self.parts(entry))
         parts[at] = _marked(parts[at], number, multi=question.multi_select)
@@ -76,6 +77,11 @@ class Answering:
         label = one_line(question.options[number - 1].label)
         self.say(entry.key, f"↵ sends “{label}”, u takes it back" if is_plain(entry) else "")
         return True
+
+    def missing(self, entry: Entry) -> int | None:
+        """Return the first question for which nothing is marked or written, if any."""
+        parts = enumerate(self.parts(entry))
+        return next((at for at, part in parts if part.is_empty), None)
 
     def take_back(self, entry: Entry) -> None:
         """Take marks back, and with them what was about to be sent."""
@@ -91,10 +97,9 @@ class Answering:
             return
         if self.is_busy(entry):
             return
-        parts = self.parts(entry)
-        missing = next((at for at, part in enumerate(parts) if part.is_empty), None)
+        missing = self.missing(entry)
         if missing is not None:
-            self.say(entry.key, _missing(missing, len(parts)), bad=True)
+            self.say(entry.key, _missing(missing, len(entry.view.questions)), bad=True)
             return
         seconds = 0.0 if at_once else self.undo_seconds.get(entry.view.urgency, 0.0)
         if seconds > 0:
@@ -204,3 +209,9 @@ def _missing(at: int, count: int) -> str:
     if count > 1:
         return f"Question {at + 1} has no answer yet."
     return "Choose an option or write something first."
+
+
+def _no_option(number: int, count: int) -> str:
+    if count:
+        return f"There is no option {number}: choose 1 to {count}."
+    return "There are no options here: w writes an answer."

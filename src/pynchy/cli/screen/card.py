@@ -210,6 +210,10 @@ class CardPane(VerticalScroll, can_focus=True):
             marked = choice.number in parts[choice.question].options
             choice.draw(marked=marked, hinted=choice.question == here)
 
+    def scroll_to_question(self, at: int) -> None:
+        """Show one question of the card from its beginning."""
+        self.asked[at].scroll_visible(animate=False, top=True)
+
     def unfold(self) -> None:
         """Fold or unfold everything that is long."""
         for folding in self.query(Folding):
@@ -239,9 +243,7 @@ def head(view: QuestionView, now: datetime) -> Text:
         if view.answered_numbers:
             line.append("\nAnswered in part already; what you send replaces it.", "yellow")
         if not view.call_waits:
-            line.append(
-                "\nThe call no longer waits; the answer will be brought to the agent.", "dim"
-            )
+            line.append("\nThe call no longer waits; the answer is kept for the agent.", "dim")
     return line
 
 

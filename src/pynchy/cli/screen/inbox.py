@@ -158,6 +158,8 @@ class InboxScreen(ShowingScreen):
             self._answering.submit(entry, self._errands, at_once=at_once)
             if self._answering.is_busy(entry):
                 self.set_focus(self._pane)
+            elif (missing := self._answering.missing(entry)) is not None:
+                self._pane.scroll_to_question(missing)
 
     def _write(self) -> None:
         entry = self.current
