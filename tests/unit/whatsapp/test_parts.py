@@ -163,6 +163,14 @@ def test_the_longest_message_that_quotes_the_longest_one_can_be_read_again(
     assert shelf.read(str(shelf.put(longest))) == longest
 
 
+def test_names_that_a_stranger_made_too_long_are_the_same_when_they_are_read_again() -> None:
+    long = "a" * 1_000
+    said = replace(SAID, message_id=long, about=long, quoted_by=long, name=long).bounded()
+
+    assert len(said.message_id) < len(long)
+    assert read_said(said.to_json()) == said
+
+
 def test_what_is_known_of_our_own_messages_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
