@@ -13,7 +13,6 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pynchy import wire
@@ -26,16 +25,17 @@ from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
 from pynchy.bridge.desk import Desk
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.liveness import Liveness
+from pynchy.bridge.reception import Reception
 from pynchy.bridge.register import Register
 from pynchy.bridge.restating import Restating
 from pynchy.bridge.roll import Roll
 from pynchy.bridge.starting import SESSION_PREFIX, Starting
 from pynchy.channels.base import Channel
 from pynchy.channels.factory import make_channels
-from pynchy.clock import JUMP_SECONDS, SteadyClock
+from pynchy.clock import SteadyClock
 from pynchy.config import Settings
 from pynchy.datafolder import DataFolder
-from pynchy.errors import ChannelUnavailable, HostError, MalformedRequest
+from pynchy.errors import ChannelUnavailable, HostError
 from pynchy.http.api import make_api
 from pynchy.http.guard import Guard, Pass, host_name
 from pynchy.http.inbox import Inbox
@@ -49,7 +49,7 @@ from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.ipc.registry import Registry
 from pynchy.ipc.watcher import Watcher
-from pynchy.model import GroupName, RequestId, Session
+from pynchy.model import GroupName, Session
 from pynchy.origin import Origin
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
@@ -62,7 +62,6 @@ from pynchy.sessions.output import Piece, read_output
 log = logging.getLogger(__name__)
 
 _OURS = "PYNCHY_"
-_LOW_SPACE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +179,7 @@ class Host:
             yield Running(office.url, len(loaded), lambda: _link(office))
 
     def _watch(self, tasks: asyncio.TaskGroup, caretaker: Caretaker) -> None:
-        desk = _FrontDesk(self._settings, self._mailboxes, self._asking, self._desk)
+        reception = Reception(self._settings, self._mailboxes, self._asking, self._desk)
         registry = Registry()
 
         async def ask(group: GroupName, envelope: wire.Envelope) -> None:
@@ -192,7 +191,7 @@ class Host:
         registry.register_prefix(SESSION_PREFIX, self._starting.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
-        intake = Intake(self._mailboxes, registry, desk, tasks, lambda: Rate(rate, burst))
+        intake = Intake(self._mailboxes, registry, reception, tasks, lambda: Rate(rate, burst))
         self._watcher = Watcher(self._data.ipc, intake)
         tasks.create_task(self._watcher.run(), name="watcher")
 
@@ -292,7 +291,7 @@ class Host:
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
         found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
         found += [self._group_problem(group) for group in sorted({p.group for p in self._index})]
-        found += [_clock_problem(self._clock.jump_seconds()), _disk_problem(self._data)]
+        found += [self._clock.problem(), self._data.disk_problem()]
         return [problem for problem in found if problem]
 
     def _group_problem(self, group: GroupName) -> str | None:
@@ -365,45 +364,6 @@ def without_secrets(settings: Settings) -> dict[str, str]:
     }
 
 
-class _FrontDesk:
-    """What intake needs of the bridge."""
-
-    def __init__(
-        self, settings: Settings, mailboxes: Mailboxes, asking: Asking, desk: Desk
-    ) -> None:
-        self._settings = settings
-        self._mailboxes = mailboxes
-        self._asking = asking
-        self._desk = desk
-
-    async def joined(self, group: GroupName) -> None:
-        """Give a new group its folders."""
-        greeting = _greeting(self._settings, group)
-        await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
-        log.info("a group has joined", extra={"group": group})
-
-    async def refuse(
-        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
-    ) -> None:
-        """Answer or file a request that cannot be understood."""
-        await self._asking.refuse(group, name, malformed, content)
-
-    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
-        """Let a delivery that waits for this receipt look."""
-        self._desk.wake((group, request_id))
-
-
-def _greeting(settings: Settings, name: GroupName) -> bytes:
-    """Return what the agents of the group are told of how they wait."""
-    group = settings.group(name)
-    parks, built_in = group.wait == "park", group.ask_with != "ask_user"
-    return wire.host_json(
-        settings.wait_timeout.total_seconds(),
-        park_after_seconds=group.park_after.total_seconds() if parks else None,
-        ask_with=group.ask_with if built_in else None,
-    )
-
-
 def _why_not_started(exc: Exception, data: DataFolder) -> Exception:
     """Return what to tell of a start that failed, taken out of the task group's exception."""
     cause = exc
@@ -430,32 +390,3 @@ async def _background() -> AsyncIterator[asyncio.TaskGroup]:
             raise _Stopped  # noqa: TRY301 - the way to end a task group
     except* _Stopped:
         log.debug("stopped")
-
-
-def _clock_problem(jump_seconds: float) -> str | None:
-    if abs(jump_seconds) < JUMP_SECONDS:
-        return None
-    return (
-        f"the machine's clock has jumped by {jump_seconds:+.0f} s since the start; "
-        "deadlines go by the time before the jump until a restart"
-    )
-
-
-def _disk_problem(data: DataFolder) -> str | None:
-    # The mailboxes may be on a disk of their own.
-    return _disk_problem_at(data.path) or _disk_problem_at(data.ipc)
-
-
-def _disk_problem_at(path: Path) -> str | None:
-    try:
-        info = os.statvfs(path)
-    except OSError as exc:
-        return f"{path} cannot be looked at: {exc.strerror}"
-    if info.f_flag & os.ST_RDONLY:
-        return f"the disk of {path} is read-only: nothing can be asked or answered"
-    if info.f_files and not info.f_favail:
-        return f"the disk of {path} is full: there is room for no more files (inodes)"
-    free = info.f_bavail * info.f_frsize
-    if free >= _LOW_SPACE_BYTES:
-        return None
-    return f"the disk of {path} is nearly full: {free // 2**20} MiB are left"

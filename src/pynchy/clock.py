@@ -27,6 +27,16 @@ class SteadyClock:
         """Return how far the wall clock has moved away from ours."""
         return (datetime.now(UTC) - self.now()).total_seconds()
 
+    def problem(self) -> str | None:
+        """Say so if the wall clock has jumped, in words for a person."""
+        jump = self.jump_seconds()
+        if abs(jump) < JUMP_SECONDS:
+            return None
+        return (
+            f"the machine's clock has jumped by {jump:+.0f} s since the start; "
+            "deadlines go by the time before the jump until a restart"
+        )
+
 
 def _elapsed_seconds() -> float:
     # CLOCK_MONOTONIC stands still on Linux while the machine sleeps; deadlines do not.

@@ -28,6 +28,7 @@ _TOKEN_BYTES = 32
 _CAP = 4_096
 # A path is at most 4,096 bytes, each of which may be written as six.
 _HOST_CAP = 32_768
+_LOW_SPACE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,5 +136,25 @@ class DataFolder:
             pass
         return None
 
+    def disk_problem(self) -> str | None:
+        """Say what is wrong with its disk, in words for a person."""
+        # The mailboxes may be on a disk of their own.
+        return _disk_problem(self.path) or _disk_problem(self.ipc)
+
     def _read_token(self) -> str:
         return self.folder.read("token", _CAP, one_link=False).decode().strip()
+
+
+def _disk_problem(path: Path) -> str | None:
+    try:
+        info = os.statvfs(path)
+    except OSError as exc:
+        return f"{path} cannot be looked at: {exc.strerror}"
+    if info.f_flag & os.ST_RDONLY:
+        return f"the disk of {path} is read-only: nothing can be asked or answered"
+    if info.f_files and not info.f_favail:
+        return f"the disk of {path} is full: there is room for no more files (inodes)"
+    free = info.f_bavail * info.f_frsize
+    if free >= _LOW_SPACE_BYTES:
+        return None
+    return f"the disk of {path} is nearly full: {free // 2**20} MiB are left"
