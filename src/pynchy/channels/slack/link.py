@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 
 from pynchy.channels.slack.web import TokenRefused
 from pynchy.errors import ChannelUnavailable
@@ -17,7 +18,7 @@ _AGAIN_SECONDS = 2.0
 _AGAIN_MOST_SECONDS = 60.0
 
 
-class Link:
+class Link(ABC):
     """A way in for clicks and replies, for as long as `run` runs."""
 
     def __init__(self) -> None:
@@ -25,14 +26,15 @@ class Link:
         # True while Slack refuses a token: nothing can work until someone changes it.
         self.refused = False
 
+    @abstractmethod
     async def connect(self) -> None:
         """Open the way in. Raise ChannelUnavailable with what is wrong."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def watch(self) -> None:
         """Note what is wrong meanwhile. Raise ChannelUnavailable when it must be opened anew."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def close(self) -> None:
         """Close it if it is open."""
 
