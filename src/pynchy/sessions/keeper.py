@@ -106,10 +106,11 @@ def _too_much(memory: int | None, tasks: int | None) -> str | None:
     if memory is None or tasks is None:
         return None
     used = usage(os.getpid())
-    if used.memory > memory:
-        return f"the agent took {used.memory // _KIB**2} MiB of memory of {memory // _KIB**2} MiB"
+    # Many processes take much memory as well: the first says what happened.
     if used.tasks > tasks:
         return f"the agent had {used.tasks} processes and threads of {tasks}"
+    if used.memory > memory:
+        return f"the agent took {used.memory // _KIB**2} MiB of memory of {memory // _KIB**2} MiB"
     return None
 
 
