@@ -188,14 +188,15 @@ class Supervisor:
             self.account = await asyncio.to_thread(read_account, self._home)
         self._stood = time.monotonic()
         state = State.of(standing, time.time(), detail, until)
-        async with self._changed:
-            self.state = state
-            self._changed.notify_all()
-        log.info("the connection to WhatsApp has changed", extra={"state": standing})
+        # First on the disk: a host that dies now must not forget a ban.
         try:
             await asyncio.to_thread(state.keep, self._home)
         except OSError as exc:
             log.warning("the state cannot be kept", extra={"why": exc.strerror})
+        async with self._changed:
+            self.state = state
+            self._changed.notify_all()
+        log.info("the connection to WhatsApp has changed", extra={"state": standing})
 
     def _give_up(self) -> None:
         calls, self._calls = self._calls, {}
