@@ -43,6 +43,13 @@ async def test_who_comes_later_may_try_again() -> None:
     assert passed
 
 
+async def test_the_first_turn_is_free_on_a_machine_that_was_just_switched_on() -> None:
+    turns = Turns("Chat", 3600.0, TimeoutError)
+
+    async with asyncio.timeout(5), turns:
+        pass
+
+
 async def test_a_turn_that_is_given_up_is_free_for_the_next() -> None:
     turns = Turns("Chat", 3600.0, TimeoutError)
     async with turns:

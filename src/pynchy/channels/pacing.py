@@ -26,7 +26,8 @@ class Turns:
         self._lost = lost
         self._losses = 0
         self._lock = asyncio.Lock()
-        self._ended = 0.0
+        # Not 0: on a machine that was just switched on, that is a moment ago.
+        self._ended = float("-inf")
 
     async def free(self) -> None:
         """Return when nobody has the turn."""

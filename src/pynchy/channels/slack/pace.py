@@ -56,7 +56,7 @@ class SlackTurns(Turns):
     def __init__(self, pace_seconds: float, lost: type[Exception]) -> None:
         super().__init__("Slack", pace_seconds, lost)
         self._usual_seconds = pace_seconds
-        self._began = 0.0
+        self._began = float("inf")
 
     async def __aenter__(self) -> None:
         await super().__aenter__()

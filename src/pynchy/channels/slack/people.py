@@ -31,7 +31,7 @@ class Profile:
 
     name: str = ""
     team: str = ""
-    at: float = 0.0
+    at: float = float("-inf")
 
 
 class People:

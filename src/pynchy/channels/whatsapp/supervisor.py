@@ -52,7 +52,7 @@ class Supervisor:
         self._numbers = itertools.count(1)
         self._calls: dict[int, asyncio.Future[Body]] = {}
         self._process: Process | None = None
-        self._stood = 0.0
+        self._stood = time.monotonic()
         self._changed = asyncio.Condition()
         self.state = State(Standing.CONNECTING)
         self.trouble = ""

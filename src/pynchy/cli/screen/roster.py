@@ -33,7 +33,7 @@ class Entry:
     view: QuestionView
     seen: bool = False
     over_since: float | None = None
-    woken_at: float = 0.0
+    woken_at: float = float("-inf")
 
     @property
     def key(self) -> Key:
