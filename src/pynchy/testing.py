@@ -101,10 +101,14 @@ class MemoryStore:
         """See History."""
         return self._closed.get((group, request_id))
 
-    async def search(self, target: str) -> list[PendingQuestion]:
+    async def with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
         """See History."""
         newest = reversed(self._closed.values())
-        return [p for p in newest if target in {p.request_id, p.short_id}]
+        return next((pending for pending in newest if pending.short_id == short_id), None)
+
+    async def with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
+        """See History."""
+        return [p for p in self._closed.values() if p.request_id == request_id]
 
     async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         """See History."""

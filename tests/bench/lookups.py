@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.bench.figures import Line, Sample, Unit, line
 from tests.bench.questions import open_question
 
-from pynchy.model import CardRef, PendingQuestion
+from pynchy.model import CardRef, PendingQuestion, RequestId, ShortId
 from pynchy.pending.index import PendingIndex
 
 FEW, MANY = 100, 10_000
@@ -29,8 +29,8 @@ BATCH = 100
 LookUp = Callable[[PendingIndex, str], object]
 
 WAYS: dict[str, tuple[Callable[[PendingQuestion], str], LookUp]] = {
-    "id": (lambda p: p.request_id, lambda index, target: index.resolve(target)),
-    "short id": (lambda p: p.short_id, lambda index, target: index.resolve(target)),
+    "id": (lambda p: p.request_id, lambda index, target: index.with_request_id(RequestId(target))),
+    "short id": (lambda p: p.short_id, lambda index, target: index.with_short_id(ShortId(target))),
     "chat": (lambda p: p.cards[0].chat, lambda index, target: index.in_chat("slack", target)),
 }
 

@@ -16,6 +16,7 @@ from pynchy.model import (
     OutcomeKind,
     PendingQuestion,
     RequestId,
+    ShortId,
     State,
 )
 from pynchy.pending.base import HistoryQuery
@@ -111,9 +112,10 @@ async def test_a_closed_question_is_found_in_history_and_no_longer_loaded(store:
     assert await store.load() == []
     assert await store.find(GroupName("g1"), RequestId("q1")) == closed("q1")
     assert await store.find(GroupName("g1"), RequestId("other")) is None
-    assert [p.request_id for p in await store.search("sq1")] == ["q1"]
-    assert [p.request_id for p in await store.search("q1")] == ["q1"]
-    assert await store.search("none") == []
+    assert await store.with_short_id(ShortId("sq1")) == closed("q1")
+    assert await store.with_short_id(ShortId("none")) is None
+    assert await store.with_request_id(RequestId("q1")) == [closed("q1")]
+    assert await store.with_request_id(RequestId("../q1")) == []
 
 
 async def test_a_closed_id_cannot_be_asked_again(store: Store) -> None:

@@ -188,6 +188,17 @@ def test_a_beginning_is_enough_where_it_is_one_sessions_alone(tmp_path: Path) ->
             roll.find(target)
 
 
+async def test_an_id_that_another_group_made_up_does_not_capture_a_beginning(house: House) -> None:
+    await house.roll.heard(GROUP, word("6f1c2f0a-0d1c"))
+    await house.roll.heard(GroupName("evil"), word("6f1c"))
+
+    with pytest.raises(UnknownSession, match="several sessions fit 6f1c"):
+        house.roll.find("6f1c")
+
+    assert house.roll.find("6f1c2").group == GROUP
+    assert house.roll.find("evil/6f1c").group == "evil"
+
+
 async def test_every_session_can_be_named_though_two_groups_use_the_same_id(house: House) -> None:
     other = GroupName("g2")
     for group in (GROUP, other):

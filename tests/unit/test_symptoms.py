@@ -29,7 +29,6 @@ from pynchy.ipc.mailbox import Mailbox
 from pynchy.ipc.watcher import Watcher
 from pynchy.model import GroupName, Reply, RequestId, SessionId
 from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.sessions.base import Launch
 from pynchy.sessions.command import CommandLauncher
@@ -89,14 +88,6 @@ async def test_an_id_under_which_a_request_was_refused_is_used_up(world: World) 
         await world.take(KEPT, "q0", ask({"question": "Go?"}))
 
     assert world.index.get((GROUP, Q0)) is None
-
-
-def test_a_request_id_cannot_pass_for_anothers_short_id() -> None:
-    index = PendingIndex()
-    index.put(make_pending("q1", short_id="ab2c"))
-    index.put(make_pending("ab2c", group=GroupName("evil"), short_id="xy3z"))
-
-    assert index.resolve("ab2c").request_id == "q1"
 
 
 def test_threads_never_get_the_same_short_id(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from pynchy.bridge.desk import Desk
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, InvalidReply, NotAllowed, PartTaken, UnknownQuestion
+from pynchy.errors import (
+    AlreadyOver,
+    AmbiguousQuestion,
+    InvalidReply,
+    NotAllowed,
+    PartTaken,
+    UnknownQuestion,
+)
 from pynchy.model import (
     Answer,
     CardState,
@@ -28,8 +35,10 @@ from pynchy.model import (
     ShownCard,
 )
 from pynchy.pending.base import History
+from pynchy.pending.short_ids import read_short_id
 
 MAX_REASON = 2_000
+_MOST_LISTED = 5
 
 
 class Answering:
@@ -107,16 +116,28 @@ class Answering:
         ]
 
     async def find(self, target: str, group: GroupName | None = None) -> PendingQuestion:
-        """Return the question, open or over. Raise UnknownQuestion if there is none."""
+        """Return the question, open or over, by its group and request id, or by what was typed.
+
+        What was typed is a short id, or a request id that one question alone has. Raise
+        UnknownQuestion if there is none, AmbiguousQuestion if several have it.
+        """
         if group is not None:
             return await self._find_in(group, RequestId(target))
-        try:
-            return self._desk.index.resolve(target)
-        except UnknownQuestion:
-            found = await self._history.search(target)
-            if not found:
-                raise UnknownQuestion(f"no question has the id {target}") from None
-            return found[0]
+        index, history = self._desk.index, self._history
+        if short_id := read_short_id(target):
+            found = index.with_short_id(short_id) or await history.with_short_id(short_id)
+            named = [found] if found else []
+        else:
+            request_id = RequestId(target)
+            # What is closed meanwhile is in both.
+            found_open = {p.key: p for p in index.with_request_id(request_id)}
+            over = {p.key: p for p in await history.with_request_id(request_id)}
+            named = list((found_open | over).values())
+        if len(named) > 1:
+            raise AmbiguousQuestion(_which(target, named))
+        if not named:
+            raise UnknownQuestion(f"no question has the id {target}")
+        return named[0]
 
     async def _find_in(self, group: GroupName, request_id: RequestId) -> PendingQuestion:
         found = self._desk.index.get((group, request_id))
@@ -142,6 +163,15 @@ class Answering:
         allowed = self._settings.group(pending.group).allowed_users.get(reply.channel, ())
         if not reply.user_id or reply.user_id not in allowed:
             raise NotAllowed("you are not on the list of people who may answer this")
+
+
+def _which(target: str, named: Sequence[PendingQuestion]) -> str:
+    listed = [
+        f"{p.short_id} (group {p.group}, {p.ending.outcome if p.ending else 'open'})"
+        for p in named[:_MOST_LISTED]
+    ]
+    more = f" and {len(named) - len(listed)} more" if len(named) > len(listed) else ""
+    return f"{target} is the request id of several; use a short id: {', '.join(listed)}{more}"
 
 
 def _check_free(drafts: Iterable[Draft], given: Iterable[Draft]) -> None:

@@ -64,12 +64,15 @@ class Register:
         Of several with the same id, the preferred one is meant. Raise UnknownSession if there is
         none, or if there are several.
         """
+        group, _, session_id = target.partition("/")
+        # GROUP/ID first: so every session can be named, whatever ids other groups make up.
+        if session := self.get((GroupName(group), SessionId(session_id))):
+            return session
         found = self._named(target)
         if len(found) > 1:
             found = [session for session in found if prefer(session)] or found
-        if len(target) >= _SHORTEST_PREFIX and not found:
-            found = [s for s in self._known.values() if s.session_id.startswith(target)]
-            found = found or [s for s in self._known.values() if _full_id(s).startswith(target)]
+        if len(target) >= _SHORTEST_PREFIX:
+            found = found + self._begun(target, {session.group for session in found})
         if not found:
             raise UnknownSession(f"no session has the id {target}")
         if len(found) > 1:
@@ -80,11 +83,19 @@ class Register:
         return found[0]
 
     def _named(self, target: str) -> list[Session]:
-        # GROUP/ID first: so every session can be named, whatever ids other groups make up.
-        group, _, session_id = target.partition("/")
-        if session := self.get((GroupName(group), SessionId(session_id))):
-            return [session]
         return [s for s in self._known.values() if s.session_id == target]
+
+    def _begun(self, target: str, named: Collection[GroupName]) -> list[Session]:
+        """Return the sessions whose id goes on after the target, but for groups that have it whole.
+
+        Others than those count: the target may be another group's id that was made up to be like
+        the beginning of this one's.
+        """
+        others = [s for s in self._known.values() if s.group not in named]
+        begun = [s for s in others if s.session_id.startswith(target) and s.session_id != target]
+        if begun or named:
+            return begun
+        return [s for s in others if _full_id(s).startswith(target)]
 
     async def save_all(self) -> None:
         """Save what has changed; what cannot be saved waits for the next time."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from pynchy.cli.client import HostClient
 from pynchy.cli.exits import EXIT_PARTLY
-from pynchy.cli.ids import by_option, find_or_suggest, id_argument, telling_what_won
+from pynchy.cli.ids import by_option, find_question, id_argument, reply_to, telling_what_won
 from pynchy.cli.options import TEXT, data_dir_option, json_option
 from pynchy.cli.text import clean, one_line, to_json
 from pynchy.cli.views import read_question
@@ -50,56 +52,66 @@ def answer_command(  # noqa: PLR0913 - one for each option
       pynchy answer k7qm --question 2 "only the staging servers"
       pynchy answer k7qm Yes --json | jq -r .ending.answered_by
     """
-    client = HostClient.of(data)
     if not values:
         if as_json:
             raise click.UsageError("--json needs the answer beside it: VALUE...")
-        _ask_person(client, target, by, question)
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise click.UsageError(f"What is the answer? Say it: pynchy answer {target} VALUE")
+    client = HostClient.of(data)
+    view = find_question(client, target)
+    answering = _Answering(client, view, by, question)
+    if not values:
+        _ask_person(answering)
         return
     try:
         if as_json:
-            _send_silently(client, target, values, by, question)
+            answering.send_silently(values)
         else:
-            _send(client, target, values, by, question)
+            answering.send(values)
     except InvalidReply as exc:
-        raise InvalidReply(f"{exc}\n{_allowed(client, target, question)}".strip()) from exc
+        raise InvalidReply(f"{exc}\n{_allowed(view, question)}".strip()) from exc
 
 
-def _send_silently(
-    client: HostClient, target: str, values: tuple[str, ...], by: str, question: int | None
-) -> None:
-    """Answer, and print the question as it is then. Exit if that was only a part."""
-    with telling_what_won(client, target):
-        view, is_over = find_or_suggest(
-            client, target, lambda: client.answer(target, values, by, question)
-        )
-    click.echo(to_json(view))
-    if not is_over:
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """Who answers which question: the one that was found when the command began, and no other."""
+
+    client: HostClient
+    view: dict[str, Any]
+    by: str
+    question: int | None
+
+    def send_silently(self, values: tuple[str, ...]) -> None:
+        """Answer, and print the question as it is then. Exit if that was only a part."""
+        with telling_what_won(self.client, self.view):
+            view = self._reply(values)
+        click.echo(to_json(view))
+        if not view.get("ending"):
+            sys.exit(EXIT_PARTLY)
+
+    def send(self, values: tuple[str, ...]) -> None:
+        """Answer, and say what came of it. Exit if that was only a part."""
+        answered = read_question(self._reply(values))
+        if answered.ending:
+            said = "; ".join(answer.describe() for answer in answered.ending.answers)
+            click.echo(f"{answered.short_id} answered: {clean(said)}")
+            return
+        click.echo(f"{answered.short_id}: noted. Still to be answered:")
+        for number, missing in answered.missing:
+            click.echo(f"  {number}. {one_line(missing.text)}")
+        click.echo(f"Answer with: pynchy answer {answered.short_id} --question N VALUE")
         sys.exit(EXIT_PARTLY)
 
-
-def _send(
-    client: HostClient, target: str, values: tuple[str, ...], by: str, question: int | None
-) -> None:
-    """Answer, and say what came of it. Exit if that was only a part."""
-    view, is_over = find_or_suggest(
-        client, target, lambda: client.answer(target, values, by, question)
-    )
-    answered = read_question(view)
-    if is_over and answered.ending:
-        said = "; ".join(answer.describe() for answer in answered.ending.answers)
-        click.echo(f"{answered.short_id} answered: {clean(said)}")
-        return
-    click.echo(f"{answered.short_id}: noted. Still to be answered:")
-    for number, missing in answered.missing:
-        click.echo(f"  {number}. {one_line(missing.text)}")
-    click.echo(f"Answer with: pynchy answer {answered.short_id} --question N VALUE")
-    sys.exit(EXIT_PARTLY)
+    def _reply(self, values: tuple[str, ...]) -> dict[str, Any]:
+        body: dict[str, object] = {"values": list(values), "by": self.by}
+        if self.question:
+            body["question"] = self.question
+        return reply_to(self.client, self.view, "answer", **body)
 
 
-def _allowed(client: HostClient, target: str, question: int | None) -> str:
+def _allowed(view: dict[str, Any], question: int | None) -> str:
     """Say what the question takes."""
-    asked = read_question(client.question(target))
+    asked = read_question(view)
     lines = []
     for number, one in enumerate(asked.questions, 1):
         if question in {None, number} and one.options:
@@ -111,16 +123,14 @@ def _allowed(client: HostClient, target: str, question: int | None) -> str:
     return "Allowed: " + "\n         ".join(lines) if lines else ""
 
 
-def _ask_person(client: HostClient, target: str, by: str, question: int | None) -> None:
+def _ask_person(answering: _Answering) -> None:
     from pynchy.cli.prompting import prompt_for  # noqa: PLC0415 - only for a person
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"What is the answer? Say it: pynchy answer {target} VALUE")
-    asked = read_question(find_or_suggest(client, target, lambda: client.question(target)))
+    asked = read_question(answering.view)
     while True:
-        values = prompt_for(asked, question)
+        values = prompt_for(asked, answering.question)
         try:
-            _send(client, asked.request_id, values, by, question)
+            answering.send(values)
         except InvalidReply as exc:
             click.echo(clean(str(exc)), err=True)
         else:

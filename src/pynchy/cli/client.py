@@ -74,7 +74,10 @@ class HostClient:
         return self._list("GET", "/api/history?" + urlencode(query))
 
     def question(self, target: str) -> Json:
-        """Return one question, open or over. Raise UnknownQuestion if there is none."""
+        """Return the question that a person means by that id, open or over.
+
+        Raise UnknownQuestion if there is none, ReplyRejected if several have the id.
+        """
         return self._object("GET", _path(target))
 
     def question_of(self, group: str, request_id: str) -> Json:
@@ -92,29 +95,6 @@ class HostClient:
     def inbox_settings(self) -> Json:
         """Return what a screen of the inbox must know."""
         return self._object("GET", "/api/inbox/settings")
-
-    def answer(
-        self, target: str, values: tuple[str, ...], by: str, question: int | None = None
-    ) -> tuple[Json, bool]:
-        """Answer it. Return the question, and whether that was the answer that ended it."""
-        body = {"values": list(values), "by": by}
-        status, view = self._call(
-            "POST", _path(target, "answer"), body | ({"question": question} if question else {})
-        )
-        return view, status == http.client.OK
-
-    def decline(self, target: str, reason: str | None, by: str) -> Json:
-        """End it without an answer."""
-        body = {"by": by} | ({"reason": reason} if reason else {})
-        return self._object("POST", _path(target, "decline"), body)
-
-    def dismiss(self, target: str, by: str) -> Json:
-        """Stop keeping an answer that could not be delivered."""
-        return self._object("POST", _path(target, "dismiss"), {"by": by})
-
-    def retry(self, target: str, by: str) -> Json:
-        """Try a failed delivery again."""
-        return self._object("POST", _path(target, "retry"), {"by": by})
 
     def sessions(self) -> list[Json]:
         """Return every session, those that began last first."""

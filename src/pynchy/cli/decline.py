@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.ids import by_option, find_or_suggest, id_argument, telling_what_won
+from pynchy.cli.ids import by_option, find_question, id_argument, reply_to, telling_what_won
 from pynchy.cli.options import TEXT, data_dir_option, json_option
 from pynchy.cli.text import to_json
 from pynchy.cli.views import read_question
@@ -32,10 +32,12 @@ def decline_command(
       pynchy decline k7qm --reason "ask again after the release"
     """
     client = HostClient.of(data)
+    view = find_question(client, target)
+    body = {"by": by} | ({"reason": reason} if reason else {})
     if as_json:
-        with telling_what_won(client, target):
-            view = find_or_suggest(client, target, lambda: client.decline(target, reason, by))
+        with telling_what_won(client, view):
+            view = reply_to(client, view, "decline", **body)
         click.echo(to_json(view))
         return
-    view = find_or_suggest(client, target, lambda: client.decline(target, reason, by))
+    view = reply_to(client, view, "decline", **body)
     click.echo(f"{read_question(view).short_id} declined")

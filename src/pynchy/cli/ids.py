@@ -12,7 +12,7 @@ import click
 from pynchy.cli.client import HostClient
 from pynchy.cli.exits import QuestionOver
 from pynchy.cli.options import data_folder_of
-from pynchy.cli.text import one_line, to_json
+from pynchy.cli.text import clean, one_line, to_json
 from pynchy.datafolder import DataFolder
 from pynchy.errors import PynchyError, UnknownQuestion
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 _COMPLETION_SECONDS = 0.5
 _HELP_WIDTH = 60
@@ -44,21 +43,33 @@ def by_option(function: F) -> F:
     )(function)
 
 
-def find_or_suggest(client: HostClient, target: str, call: Callable[[], T]) -> T:
-    """Return what the call returns; for an unknown id, raise UnknownQuestion with near ones."""
+def find_question(client: HostClient, target: str) -> dict[str, Any]:
+    """Return the question that the person means; a request id is said to be one.
+
+    Raise UnknownQuestion with ids that are nearly it, ReplyRejected if several have it.
+    """
     try:
-        return call()
+        view = client.question(target)
     except UnknownQuestion:
         raise UnknownQuestion(_advice(target, client.pending())) from None
+    if target.removeprefix("#").lower() != view["short_id"]:
+        named = f"{target} is the request id of {view['short_id']}, group {view['group']}"
+        click.echo(clean(named), err=True)
+    return view
+
+
+def reply_to(client: HostClient, view: dict[str, Any], verb: str, **body: object) -> dict[str, Any]:
+    """Reply to the very question that was found, and return it as it is then."""
+    return client.reply(view["group"], view["request_id"], verb, body)
 
 
 @contextmanager
-def telling_what_won(client: HostClient, target: str) -> Iterator[None]:
+def telling_what_won(client: HostClient, view: dict[str, Any]) -> Iterator[None]:
     """Where the question is over already, print it as JSON before that is raised."""
     try:
         yield
     except QuestionOver:
-        click.echo(to_json(client.question(target)))
+        click.echo(to_json(client.question_of(view["group"], view["request_id"])))
         raise
 
 

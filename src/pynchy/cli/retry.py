@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.ids import by_option, find_or_suggest, id_argument
+from pynchy.cli.ids import by_option, find_question, id_argument, reply_to
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
@@ -26,6 +26,6 @@ def retry_command(target: str, by: str, data: DataFolder) -> None:
       pynchy retry k7qm
     """
     client = HostClient.of(data)
-    view = find_or_suggest(client, target, lambda: client.retry(target, by))
+    view = reply_to(client, find_question(client, target), "retry", by=by)
     short_id = read_question(view).short_id
     click.echo(f"{short_id}: trying again; see what comes of it with: pynchy show {short_id}")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from pynchy.cli.client import HostClient
-from pynchy.cli.ids import find_or_suggest, id_argument
+from pynchy.cli.ids import find_question, id_argument
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.output import show, show_json
 from pynchy.cli.sheet import next_step, question_sheet, story
@@ -27,7 +27,7 @@ def show_command(target: str, data: DataFolder, *, as_json: bool) -> None:
       pynchy show k7qm
     """
     client = HostClient.of(data)
-    view = find_or_suggest(client, target, lambda: client.question(target))
+    view = find_question(client, target)
     if as_json:
         show_json(view)
         return

@@ -112,7 +112,7 @@ class _Story:
             ending.cancel()
             await asyncio.wait([ending])
         self.voices.pynchy(f"{over.kind.capitalize()} by {over.by}; that is on disk now.")
-        return await self.watch.ending(event.request_id)
+        return await self.watch.ending(event)
 
     async def _reply(self, shown: Shown, ending: asyncio.Task[HostEvent]) -> tuple[str, ...] | None:
         """Return what the person here says; None if the question is over before."""

@@ -35,6 +35,7 @@ class HostEvent:
     """One thing that happened, as far as the story needs it."""
 
     kind: EventKind
+    group: str
     request_id: str
     short_id: str
     by: str
@@ -91,9 +92,10 @@ class HostWatch:
                 raise DemoFailed(f"the host says {event.kind} of {event.short_id}: {event.detail}")
         raise DemoFailed("the host has stopped telling what happens")
 
-    async def ending(self, request_id: str) -> Ended:
-        """Return how the question ended, as the host has it on record."""
-        ending = (await asyncio.to_thread(self._client.question, request_id))["ending"]
+    async def ending(self, event: HostEvent) -> Ended:
+        """Return how the event's question ended, as the host has it on record."""
+        view = await asyncio.to_thread(self._client.question_of, event.group, event.request_id)
+        ending = view["ending"]
         words = [[*answer["selected"], answer["text"]] for answer in ending["answers"]]
         return Ended(ending["outcome"], tuple(word for some in words for word in some if word))
 
@@ -110,6 +112,7 @@ class HostWatch:
 def _event(fields: dict[str, object]) -> HostEvent:
     return HostEvent(
         EventKind(str(fields["type"])),
+        str(fields.get("group") or ""),
         str(fields.get("id") or ""),
         str(fields.get("short_id", "")),
         str(fields.get("by", "")),

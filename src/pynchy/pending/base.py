@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from pynchy.model import Ending, GroupName, OutcomeKind, PendingQuestion, RequestId
+from pynchy.model import Ending, GroupName, OutcomeKind, PendingQuestion, RequestId, ShortId
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,11 @@ class History(Protocol):
     async def find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
         """Return the closed question of that group, if it is still kept."""
 
-    async def search(self, target: str) -> list[PendingQuestion]:
-        """Return closed questions whose request id or short id is `target`, newest first."""
+    async def with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
+        """Return the closed question that had the short id last."""
+
+    async def with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
+        """Return the closed questions that have the request id, one of each group at most."""
 
     async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         """Return closed questions, newest first."""

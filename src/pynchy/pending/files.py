@@ -69,9 +69,13 @@ class FileStore:
         """See History."""
         return await asyncio.to_thread(self._find, group, request_id)
 
-    async def search(self, target: str) -> list[PendingQuestion]:
+    async def with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
         """See History."""
-        return await asyncio.to_thread(self._search, target)
+        return await asyncio.to_thread(self._with_short_id, short_id)
+
+    async def with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
+        """See History."""
+        return await asyncio.to_thread(self._with_request_id, request_id)
 
     async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         """See History."""
@@ -207,17 +211,17 @@ class FileStore:
         folder = self._folder(group, "history")
         return self._read(folder, _name(request_id)) if folder.exists() else None
 
-    def _search(self, target: str) -> list[PendingQuestion]:
-        short_id = target.removeprefix("#").lower()
-        if key := self._closed_lately.get(ShortId(short_id)):
-            found = [self._find(*key)]
-            return [pending for pending in found if pending]
-        if request_id := wire.usable_id(target):
-            found = [self._find(group, RequestId(request_id)) for group in self._groups()]
-            if hits := [pending for pending in found if pending]:
-                return hits
+    def _with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
+        if key := self._closed_lately.get(short_id):
+            return self._find(*key)
         newest = islice(self._newest_first(None), _LATELY)
-        return list(islice((p for p in newest if p.short_id == short_id), 1))
+        return next((pending for pending in newest if pending.short_id == short_id), None)
+
+    def _with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
+        if wire.usable_id(request_id) is None:
+            return []
+        found = [self._find(group, request_id) for group in self._groups()]
+        return [pending for pending in found if pending]
 
     def _recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         found: list[PendingQuestion] = []

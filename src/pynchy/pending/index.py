@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from pynchy.errors import AmbiguousQuestion, UnknownQuestion
 from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId, ShortId
 
 Key = tuple[GroupName, RequestId]
@@ -76,21 +75,13 @@ class PendingIndex:
         """True if a question that is not closed has that short id."""
         return short_id in self._by_short_id
 
-    def resolve(self, target: str) -> PendingQuestion:
-        """Return the question with that request id or short id.
+    def with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
+        """Return the question that has the short id."""
+        return self._by_short_id.get(short_id)
 
-        Raise UnknownQuestion if there is none, AmbiguousQuestion if groups share the id.
-        """
-        # Short ids first: an agent chooses its request ids, and could choose another's short id.
-        pending = self._by_short_id.get(ShortId(target.removeprefix("#").lower()))
-        if pending is not None:
-            return pending
-        found = self._by_id.get(RequestId(target), {})
-        if len(found) > 1:
-            raise AmbiguousQuestion(f"{target} is open in several groups; use the short id")
-        if not found:
-            raise UnknownQuestion(f"no open question has the id {target}")
-        return next(iter(found.values()))
+    def with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
+        """Return the questions that have the request id, one of each group at most."""
+        return list(self._by_id.get(request_id, {}).values())
 
     def in_chat(self, channel: str, chat: str) -> list[PendingQuestion]:
         """Return the questions that the chat shows, oldest first."""

@@ -85,10 +85,16 @@ class Host:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(timeout=DEADLINE_SECONDS)
 
-    def ask(self, *questions: str | dict[str, Any], group: str = "web-team", **fields: Any) -> str:
+    def ask(
+        self,
+        *questions: str | dict[str, Any],
+        group: str = "web-team",
+        request_id: str = "",
+        **fields: Any,
+    ) -> str:
         """Put a question into the mailbox and return its short id once the host has it."""
         self._asked += 1
-        request_id = f"q{self._asked:03}"
+        request_id = request_id or f"q{self._asked:03}"
         asked = [q if isinstance(q, dict) else {"question": q} for q in questions]
         body = {"v": 1, "type": "ask_user:ask", "request_id": request_id, "questions": asked}
         tasks = self.data.ipc / group / "tasks"
@@ -96,11 +102,24 @@ class Host:
         temporary = tasks / f".{request_id}.tmp"
         temporary.write_text(json.dumps(body | fields))
         temporary.rename(tasks / f"{request_id}.json")
-        return until(lambda: self.short_id(request_id))
+        return until(lambda: self.short_id(group, request_id))
 
-    def short_id(self, request_id: str) -> str | None:
+    def reply(self, short_id: str, verb: str, by: str, **body: Any) -> dict[str, Any]:
+        """Let somebody answer, decline or dismiss the question, and return it as it is then."""
+        view = self.client.question(short_id)
+        return self.client.reply(view["group"], view["request_id"], verb, {"by": by, **body})
+
+    def take(self, view: dict[str, Any]) -> None:
+        """Let the agent take the answer, so that the question is closed."""
+        mailbox, request_id = self.data.ipc / view["group"], view["request_id"]
+        until((mailbox / "responses" / f"{request_id}.json").exists)
+        taken = {"v": 1, "by": "waiter", "at": "2026-11-16T09:30:00Z"}
+        (mailbox / "tasks" / f"{request_id}.received").write_text(json.dumps(taken))
+        until(lambda: self.client.question(view["short_id"])["state"] == "closed")
+
+    def short_id(self, group: str, request_id: str) -> str | None:
         try:
-            view = self.client.question(request_id)
+            view = self.client.question_of(group, request_id)
         except UnknownQuestion:
             return None
         return None if view["state"] == "recorded" else str(view["short_id"])

@@ -10,7 +10,7 @@ from tests.unit.cli.support import Host, Run, in_thread, start_pynchy, until
 
 def answer_first(host: Host, *values: str) -> None:
     pending = until(host.client.pending)
-    host.client.answer(pending[0]["short_id"], values, "ben")
+    host.reply(pending[0]["short_id"], "answer", "ben", values=list(values))
 
 
 def test_the_answer_is_printed_alone(host: Host, run: Run) -> None:
@@ -41,7 +41,7 @@ def test_json_tells_everything(host: Host, run: Run) -> None:
 
 def test_declined_exits_with_2_and_says_why(host: Host, run: Run) -> None:
     def decline() -> None:
-        host.client.decline(until(host.client.pending)[0]["short_id"], "no time", "ben")
+        host.reply(until(host.client.pending)[0]["short_id"], "decline", "ben", reason="no time")
 
     with in_thread(decline):
         result = run("ask", "Deploy?")

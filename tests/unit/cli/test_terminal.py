@@ -123,7 +123,7 @@ def test_ctrl_c_at_the_prompt_answers_nothing(host: Host) -> None:
 
 def test_a_question_that_is_over_is_not_asked_about(host: Host) -> None:
     short_id = host.ask(DEPLOY)
-    host.client.decline(short_id, None, "ben")
+    host.reply(short_id, "decline", "ben")
 
     with at_terminal(host, "answer", short_id) as (terminal, process):
         terminal.wait_for("already over: declined by ben")

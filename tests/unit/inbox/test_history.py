@@ -3,10 +3,9 @@
 import json
 import threading
 import urllib.request
-from typing import Any
 
 import pytest
-from tests.unit.cli.support import Host, until
+from tests.unit.cli.support import Host
 
 from pynchy.http import inbox as pages
 from pynchy.inbox import markdown
@@ -25,23 +24,14 @@ def read(host: Host, path: str) -> str:
 
 def end(host: Host, question: str, answer: str) -> None:
     """Ask it, answer it, and let its agent take the answer."""
-    take(host, host.client.answer(host.ask(question), (answer,), "ana")[0])
-
-
-def take(host: Host, view: dict[str, Any]) -> None:
-    """Let the agent take the answer."""
-    mailbox, request_id = host.data.ipc / "web-team", view["request_id"]
-    until((mailbox / "responses" / f"{request_id}.json").exists)
-    taken = {"v": 1, "by": "waiter", "at": "2026-11-16T09:30:00Z"}
-    (mailbox / "tasks" / f"{request_id}.received").write_text(json.dumps(taken))
-    until(lambda: host.client.question(view["short_id"])["state"] == "closed")
+    host.take(host.reply(host.ask(question), "answer", "ana", values=[answer]))
 
 
 def test_what_was_answered_last_comes_first_also_if_its_agent_took_it_first(host: Host) -> None:
     asked = [host.ask(question) for question in ("The earlier?", "The later?")]
-    earlier, later = (host.client.answer(short_id, ("yes",), "ana")[0] for short_id in asked)
-    take(host, later)
-    take(host, earlier)
+    earlier, later = (host.reply(short_id, "answer", "ana", values=["yes"]) for short_id in asked)
+    host.take(later)
+    host.take(earlier)
 
     html = read(host, "/history")
 

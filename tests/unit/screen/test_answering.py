@@ -212,7 +212,7 @@ async def test_who_was_first_is_told_and_what_was_typed_is_kept(desk: Desk) -> N
         await person.look_at("Deploy?", "( ) Yes")
         await person.press("w")
         await person.type("I would rather")
-        await asyncio.to_thread(desk.host.client.answer, short_id, ("No",), "bo")
+        await asyncio.to_thread(desk.host.reply, short_id, "answer", "bo", values=["No"])
         await person.see("Answered by bo", "You had begun to write", "I would rather")
         # What is still being typed turns into no command.
         await person.type("n1q")
@@ -233,7 +233,7 @@ async def test_a_stale_answer_is_told_who_answered_and_what(desk: Desk) -> None:
         await person.look_at("Deploy?", "( ) Yes")
         await person.press("1")
         # The screen must not hear of it before it sends: the loop stands still meanwhile.
-        desk.host.client.answer(short_id, ("No",), "bo")
+        desk.host.reply(short_id, "answer", "bo", values=["No"])
         await person.press("enter")
 
         await person.see("Answered by bo", "No")

@@ -49,7 +49,7 @@ async def test_what_ended_while_the_host_was_away_is_settled(desk: Desk, host: H
         await asyncio.to_thread(host.stop)
         await person.see("reconnecting")
         await asyncio.to_thread(host.start)
-        await asyncio.to_thread(host.client.decline, short_id, "no need", "bo")
+        await asyncio.to_thread(host.reply, short_id, "decline", "bo", reason="no need")
 
         await person.see("Declined by bo", "no need")
 
@@ -110,7 +110,7 @@ async def test_a_search_lists_what_fits(desk: Desk) -> None:
 @pytest.mark.parametrize("settings", [FAILING_LAUNCHER], indirect=True)
 async def test_who_waits_is_listed_and_an_answer_is_delivered_again(desk: Desk, host: Host) -> None:
     stuck = await desk.ask(DEPLOY, agent="claude", session_id="s1", wait_seconds=0)
-    await asyncio.to_thread(host.client.answer, stuck, ("Yes",), "bo")
+    await asyncio.to_thread(host.reply, stuck, "answer", "bo", values=["Yes"])
     waiting = await desk.ask("Which name?", agent="codex", task="rename", group="backend")
 
     async with desk.sit_down() as person:
@@ -132,9 +132,9 @@ async def test_who_waits_is_listed_and_an_answer_is_delivered_again(desk: Desk, 
 
 def finish(host: Host, short_id: str, answer: str) -> None:
     """Answer it, and let go of the answer that nobody comes for."""
-    host.client.answer(short_id, (answer,), "bo")
+    host.reply(short_id, "answer", "bo", values=[answer])
     until(lambda: host.client.question(short_id)["state"] == "undelivered")
-    host.client.dismiss(short_id, "bo")
+    host.reply(short_id, "dismiss", "bo")
     until(lambda: host.client.question(short_id)["state"] == "closed")
 
 
