@@ -28,21 +28,19 @@ _IN_EMOJI = (
     f"(?<={_PICTURE})\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)"
     f"|(?:(?<={_PICTURE})|(?<={_PICTURE}\ufe0f))\u200d(?={_PICTURE})"
 )
-_HIDDEN = re.compile(f"(?!{_IN_EMOJI})[{HIDDEN}]")
-_HIDDEN_OR_CONTROL = re.compile(f"(?!{_IN_EMOJI})[{HIDDEN}{CONTROLS}]")
+_HIDDEN_OR_CONTROL = re.compile(f"(?!{_IN_EMOJI})([{HIDDEN}{CONTROLS}])\\1*")
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
-def name_hidden(text: str) -> str:
-    """Return the text with every hidden character replaced by its number, as in ⟨U+202E⟩."""
-    return _HIDDEN.sub(_number, text)
-
-
 def name_all(text: str) -> str:
-    """Return the text with hidden and control characters named, in lines that end as ours do."""
+    """Return the text with hidden and control characters named, in lines that end as ours do.
+
+    A character is named by its number, as in ⟨U+202E⟩; the same one in a row once, with a count.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _HIDDEN_OR_CONTROL.sub(_number, _SURROGATE.sub("\ufffd", text))
 
 
 def _number(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found.group()):04X}⟩"
+    count = len(found.group())
+    return f"⟨U+{ord(found[1]):04X}{f' x{count}' if count > 1 else ''}⟩"

@@ -16,7 +16,7 @@ from pynchy.cli.client import HostClient, Json, Message
 from pynchy.cli.events import describe_event
 from pynchy.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from pynchy.cli.following import Follower, Link
-from pynchy.cli.text import clean, duration, to_json
+from pynchy.cli.text import clean, duration, printed, to_json
 from pynchy.datafolder import DataFolder
 from pynchy.errors import HostError
 
@@ -102,7 +102,7 @@ class Attached:
             click.echo(to_json({"type": "output", "session_id": self._session_id, "text": text}))
             return
         self._wipe()
-        click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
+        click.echo(printed(text) if sys.stdout.isatty() else text, nl=False)
 
     def _farewell(self) -> int:
         sessions = HostClient.of(self._data).sessions()

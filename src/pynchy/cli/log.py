@@ -9,7 +9,7 @@ import click
 from pynchy.cli.client import HostClient
 from pynchy.cli.ids import session_argument
 from pynchy.cli.options import data_dir_option
-from pynchy.cli.text import clean
+from pynchy.cli.text import printed
 from pynchy.datafolder import DataFolder
 
 
@@ -48,5 +48,5 @@ def _print_all(client: HostClient, session: str) -> bool:
         text, read = str(piece.get("text", "")), int(piece.get("next", 0))
         if not text:
             break
-        click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
+        click.echo(printed(text) if sys.stdout.isatty() else text, nl=False)
     return read > 0

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from pynchy.cli.text import clean, duration, moment, one_line
+from pynchy.cli.text import clean, duration, flat, moment, one_line
 from pynchy.cli.views import QuestionView
 from pynchy.model import Option, Question
 
@@ -24,12 +24,12 @@ def question_sheet(question: QuestionView) -> Iterator[Text]:
     head = Text(question.short_id, "bold")
     head.append(f"  {one_line(question.asker)}", "cyan")
     if question.title:
-        head.append(f"  {one_line(question.title)}", "bold")
+        head.append(f"  {flat(question.title)}", "bold")
     if question.urgency == "high":
         head.append("  urgent", "bold red")
     yield head
     if question.task:
-        yield Text(f"task: {one_line(question.task)}", "dim")
+        yield Text(f"task: {flat(question.task)}", "dim")
     many = len(question.questions) > 1
     for number, one in enumerate(question.questions, 1):
         answered = number - 1 in question.answered_numbers
@@ -72,7 +72,7 @@ def next_step(question: QuestionView) -> Iterator[Text]:
 def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:
     line = Text(number + clean(question.text), "bold")
     if question.header:
-        line.append(f"  [{one_line(question.header)}]", "dim")
+        line.append(f"  [{flat(question.header)}]", "dim")
     if answered:
         line.append("  (answered)", "green")
     yield line
@@ -87,12 +87,15 @@ def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]
 
 
 def _option(number: int, option: Option, *, is_default: bool) -> Iterator[Text]:
-    line = Text(f"  {number:>2}  {one_line(option.label)}")
-    if option.description:
-        line.append(f"  {one_line(option.description)}", "dim")
+    line = Text(f"  {number:>2}  {flat(option.label)}")
+    rows = [row for row in clean(option.description).split("\n") if row.strip()]
+    if len(rows) == 1:
+        line.append(f"  {rows.pop()}", "dim")
     if is_default:
         line.append("  (default)", "yellow")
     yield line
+    for row in rows:
+        yield Text(f"      {row}", "dim")
     if option.preview:
         for row in clean(option.preview).split("\n"):
             yield Text(f"      │ {row}", "dim")

@@ -1,7 +1,8 @@
 """Make text that others wrote safe to print, and say times in few letters.
 
 What comes out of `clean` cannot move the cursor, colour the screen, set a title or reorder what
-is read: escape sequences are gone, and characters that hide or turn text around are shown by name.
+is read, and nothing of it is left out: a character that would do so is shown by its number. Who
+says yes must have seen all that was asked.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ import json
 import re
 from datetime import UTC, datetime
 
-from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_hidden
+from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_all
 
-# CSI, then the strings (OSC, DCS, APC, PM, SOS) up to their end, then two-letter escapes.
-_ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-~]"
-)
-_CONTROLS = re.compile(f"[{CONTROLS}]")
-_SURROGATES = re.compile(f"[{SURROGATES}]")
+# Colours alone, and no more than a program would write: digits could say something, too.
+_COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _RISKY_IN_JSON = re.compile(f"[{CONTROLS}{HIDDEN}{SURROGATES}]")
+_LINE_BREAK = " ⏎ "
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def clean(text: str) -> str:
-    """Return the text as it may be shown in a terminal; line breaks stay."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-    text = _CONTROLS.sub("", _ESCAPES.sub("", text))
-    return name_hidden(_SURROGATES.sub("\ufffd", text))
+    """Return the text as it may be shown in a terminal, whole; line breaks stay."""
+    return name_all(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4))
+
+
+def flat(text: str) -> str:
+    """Return the whole text in one line, safe to show; line breaks are shown by a sign."""
+    return _LINE_BREAK.join(line.strip() for line in clean(text).split("\n") if line.strip())
+
+
+def printed(text: str) -> str:
+    """Return what a program printed, safe to show, without its colours."""
+    return clean(_COLOURS.sub("", text))
 
 
 def one_line(text: str, most: int | None = None) -> str:

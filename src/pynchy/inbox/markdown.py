@@ -13,19 +13,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nh3
-from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
 from pynchy.deceiving import name_all
+from pynchy.markdown import make_reader, read
 
 FOLD_LINES = 14
-# Each opening bracket is a search for its end: 20,000 of them would take seconds.
-_MOST_BRACKETS = 500
 _LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
-_SIGN = re.compile(r"⟨U\+[0-9A-F]{4,6}⟩")
+_SIGN = re.compile(r"⟨U\+[0-9A-F]{4,6}(?: x[0-9]+)?⟩")
 _DIFF_HEAD = re.compile(r"^(diff --git |@@ .*@@|--- \S)", re.MULTILINE)
 _DIFF_HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
 _TAGS = {
@@ -33,7 +31,7 @@ _TAGS = {
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "span"),
 }
 _CLASSES = {"add", "del", "hunk", "meta", "sign", "goes", "line"}
-_ATTRIBUTES = {"a": {"href", "target"}, "span": {"class"}, "ol": {"start"}}
+_ATTRIBUTES = {"a": {"href", "target"}, "span": {"class"}, "ol": {"start"}, "li": {"value"}}
 
 
 class _Renderer(RendererHTML):
@@ -52,6 +50,17 @@ class _Renderer(RendererHTML):
     def link_close(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
         return f"</a>{_goes_to(_opening(tokens, idx))}"
 
+    def list_item_open(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: OptionsDict,
+        env: MutableMapping[str, Any],
+    ) -> str:
+        if tokens[idx].info:  # a browser would count on from the first one
+            tokens[idx].attrSet("value", tokens[idx].info)
+        return self.renderToken(tokens, idx, options, env)
+
     def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
         return f"<h{_heading(tokens[idx])}>"
 
@@ -59,23 +68,25 @@ class _Renderer(RendererHTML):
         return f"</h{_heading(tokens[idx])}>"
 
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
-        return f"<pre><code>{_code_lines(tokens[idx].content)}</code></pre>"
+        info = tokens[idx].info.strip()
+        label = f'<span class="goes">{escape(info)}</span>\n' if info else ""
+        return f"<pre>{label}<code>{_code_lines(tokens[idx].content)}</code></pre>"
 
     code_block = fence
 
 
-_MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": False}, renderer_cls=_Renderer)
-_MARKDOWN.disable("image")
+_MARKDOWN = make_reader(_Renderer)
 # Only what leads away, and says so: a path would be one of our own pages.
 _MARKDOWN.validateLink = lambda url: bool(_LINK.match(url))  # type: ignore[method-assign]
 
 
 def render(text: str) -> Markup:
     """Return the text, read as Markdown, as HTML."""
-    if text.count("[") > _MOST_BRACKETS:
+    tokens = read(_MARKDOWN, name_all(text))
+    if tokens is None:
         return Markup('<p class="as-is">%s</p>') % plain(text)
     # Once more afterwards: Markdown reads `&#x202e;` as the character.
-    html = name_all(_MARKDOWN.render(name_all(text)))
+    html = name_all(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
     return Markup(_sanitise(_signed(html)))  # noqa: S704 - it has just been made safe
 
 
@@ -151,14 +162,16 @@ def _opening(tokens: Sequence[Token], close: int) -> Token:
 
 
 def _goes_to(link: Token) -> str:
-    """Return the host behind a link: its text may name another."""
+    """Return the host behind a link, whose text may name another, and its title."""
     address = str(link.attrGet("href") or "")
     try:
         parts = urlsplit(address)
         where = parts.hostname or parts.path
     except ValueError:
         where = address
-    return f' <span class="goes">({escape(name_all(where))})</span>'
+    title = str(link.attrGet("title") or "")
+    told = f"{where} “{title}”" if title else where
+    return f' <span class="goes">({escape(name_all(told))})</span>'
 
 
 def _heading(token: Token) -> int:

@@ -193,12 +193,16 @@ def test_an_answer_that_did_not_arrive_is_listed_and_can_be_retried(host: Host, 
 
 def test_a_question_is_shown_whole_and_its_text_is_harmless(host: Host, run: Run) -> None:
     option = {"label": "[red]Go\x1b[2J", "preview": "+ a\n- b", "description": "now"}
-    short_id = host.ask({"question": "Turn \u202eback?\nReally?", "options": [option]}, title="T")
+    long = {"label": "Stay\nand wipe the disk", "description": "later\n\nor never"}
+    short_id = host.ask(
+        {"question": "Turn \u202eback?\nReally?", "options": [option, long]}, title="T"
+    )
 
     shown = run("show", short_id).stdout
 
     assert "Turn ⟨U+202E⟩back?\nReally?" in shown
-    assert "   1  [red]Go  now\n      │ + a\n      │ - b\n" in shown
+    assert "   1  [red]Go⟨U+001B⟩[2J  now\n      │ + a\n      │ - b\n" in shown
+    assert "   2  Stay ⏎ and wipe the disk\n      later\n      or never\n" in shown
     assert "card     local: shown" in shown
     assert f"pynchy answer {short_id}" in shown
     assert "\x1b" not in shown

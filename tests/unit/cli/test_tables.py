@@ -66,8 +66,8 @@ def test_markup_and_escapes_of_an_agent_stay_text() -> None:
 
     row = rendered(*pending_screen([read_question(hostile)], NOW))[2]
 
-    assert "[red]Run?[/red] :smile: …" in row
-    assert "web-team/bot" in row
+    assert "[red]⟨U+001B⟩[31mRu…" in row
+    assert "web-team/⟨U+001B⟩]0;evil⟨U+0007⟩bot" in row
 
 
 def test_a_default_is_told_beside_the_time_left() -> None:

@@ -1,10 +1,11 @@
 """Text that agents wrote, as a terminal may have it."""
 
 import json
+import time
 
 import pytest
 
-from pynchy.cli.text import clean, duration, one_line, to_json
+from pynchy.cli.text import clean, duration, flat, one_line, printed, to_json
 
 
 @pytest.mark.parametrize(
@@ -13,17 +14,15 @@ from pynchy.cli.text import clean, duration, one_line, to_json
         ("plain", "plain"),
         ("two\nlines", "two\nlines"),
         ("a\r\nb\rc", "a\nb\nc"),
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b[2J\x1b[1;1Hgone", "gone"),
-        ("\x1b[?1049hscreen", "screen"),
-        ("\x1b]0;title\x07after", "after"),
-        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b]52;c;cm0gLXJm\x07clip", "clip"),
-        ("\x1bPdcs\x1b\\after", "after"),
-        ("\x1b]never ended", "never ended"),
-        ("\x1bcreset", "reset"),
-        ("\x9b31mc1", "c1"),
-        ("a\x00b\x07c\x08d\x7fe\x85f", "abcdef"),
+        ("\x1b[31mred\x1b[0m", "⟨U+001B⟩[31mred⟨U+001B⟩[0m"),
+        ("\x1b[2J\x1b[1;1Hgone", "⟨U+001B⟩[2J⟨U+001B⟩[1;1Hgone"),
+        ("\x1b]0;title\x07after", "⟨U+001B⟩]0;title⟨U+0007⟩after"),
+        ("\x1b]8;;http://evil\x1b\\link", "⟨U+001B⟩]8;;http://evil⟨U+001B⟩\\link"),
+        ("\x1bPdcs\x1b\\after", "⟨U+001B⟩Pdcs⟨U+001B⟩\\after"),
+        ("\x1bcreset", "⟨U+001B⟩creset"),
+        ("\x9b31mc1\x9cafter", "⟨U+009B⟩31mc1⟨U+009C⟩after"),
+        ("a\x00b\x08c\x7fd\x85e", "a⟨U+0000⟩b⟨U+0008⟩c⟨U+007F⟩d⟨U+0085⟩e"),
+        ("zero\u200b\u200b\u200bs", "zero⟨U+200B x3⟩s"),
         ("tab\tstop", "tab stop"),
         ("safe\u202etxt.exe", "safe⟨U+202E⟩txt.exe"),
         ("\u2066isolated\u2069", "⟨U+2066⟩isolated⟨U+2069⟩"),
@@ -36,6 +35,39 @@ from pynchy.cli.text import clean, duration, one_line, to_json
 )
 def test_hostile_text_is_shown_harmlessly(hostile: str, shown: str) -> None:
     assert clean(hostile) == shown
+
+
+@pytest.mark.parametrize("start", ["\x1b]", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x9d", "\x90"])
+@pytest.mark.parametrize("end", ["\x07", "\x1b\\", "\x9c", ""])
+def test_what_stands_within_an_escape_string_is_shown(start: str, end: str) -> None:
+    asked = f"May I delete the {start}0;production database, not the {end}staging copy?"
+
+    for shown in (clean(asked), flat(asked), one_line(asked), printed(asked)):
+        assert "production database, not the " in shown
+        assert shown.startswith("May I delete the ")
+        assert shown.endswith("staging copy?")
+
+
+def test_what_a_program_printed_loses_its_colours_and_nothing_else() -> None:
+    output = "\x1b[1;31mred\x1b[0m \x1b]0;title\x07 \x1b[123456789012345678901m"
+
+    assert printed(output) == "red ⟨U+001B⟩]0;title⟨U+0007⟩ ⟨U+001B⟩[123456789012345678901m"
+
+
+def test_lines_that_are_put_into_one_stay_whole() -> None:
+    assert flat(" Yes\n\n and the backups, too ") == "Yes ⏎ and the backups, too"
+
+
+def test_a_long_text_of_escapes_is_cleaned_in_no_time() -> None:
+    hostile = "\x1b]\x1b[" * 100_000
+
+    before = time.process_time()
+    clean(hostile)
+    few = time.process_time() - before
+    clean(hostile * 4)
+    many = time.process_time() - before - few
+
+    assert many < few * 16  # four times as much, not sixteen
 
 
 def test_cleaning_twice_changes_nothing_more() -> None:

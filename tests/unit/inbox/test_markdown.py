@@ -15,7 +15,7 @@ from pynchy.testing import make_pending
 ALLOWED = re.compile(
     r"</?(?:p|br|hr|blockquote|ul|ol|li|pre|code|em|strong|s|a|h[3-6]|table|thead|tbody|tr|th|td"
     r"|span)"
-    r"(?: (?:href|target|class|rel|start)=\"[^\"<>]*\")*>"
+    r"(?: (?:href|target|title|class|rel|start|value)=\"[^\"<>]*\")*>"
 )
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -91,6 +91,24 @@ def test_a_link_says_where_it_leads() -> None:
     assert 'href="https://evil.example/login"' in html
     assert 'rel="noopener noreferrer nofollow"' in html
     assert "(evil.example)" in html
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Delete the copy?\n\n[x]: http://a 'and the original'",
+        "[Delete the copy?](http://a 'and the original')",
+        "Delete the copy?\n\n```and the original\nrm copy\n```",
+        "| Delete the copy? |\n|---|\n| yes | and the original |",
+        "1. Delete the copy?\n7. and the original",
+    ],
+)
+def test_nothing_that_markdown_would_leave_out_goes_unseen(asked: str) -> None:
+    shown = re.sub(r"<(?!li value)[^>]*>", "", str(markdown.render(asked)))
+
+    assert "Delete the copy?" in shown
+    assert "and the original" in shown
+    assert "7." not in asked or 'value="7"' in shown
 
 
 def test_markdown_is_rendered() -> None:

@@ -32,9 +32,15 @@ DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same"
         ("<script>x</script>", "<script>x</script>"),
         ("&#x202e;back &#x200b;", "⟨U+202E⟩back ⟨U+200B⟩"),
         ("[x](javascript:alert)", "[x](javascript:alert)"),
-        ("\x1b[2Jgone [link](http://a\x1b[31m)", "gone link (http://a)"),
+        (
+            "\x1b[2Jgone [link](http://a/\x1b)",
+            "⟨U+001B⟩[2Jgone link (http://a/%E2%9F%A8U+001B%E2%9F%A9)",
+        ),
         ("[bold]no markup[/bold]", "[bold]no markup[/bold]"),
-        ("| a | b |\n|---|---|\n| 1 | 2 |", "a  \nb  \n1  \n2"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("Go?\n\n[x]: http://a 'and more'", "Go?\n\n[x]: http://a 'and more'"),
+        ("[a](http://a 'and more')", "a (http://a “and more”)"),
+        ("```and more\ncode\n```", "│ and more\n│ code"),
         ("", ""),
     ],
 )

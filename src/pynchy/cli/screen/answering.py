@@ -19,7 +19,7 @@ from pynchy.cli.screen.clock import Clock
 from pynchy.cli.screen.kept import Kept, Part
 from pynchy.cli.screen.roster import Entry, Key, Roster, key_of
 from pynchy.cli.screen.sending import Outbox, Phase
-from pynchy.cli.text import one_line
+from pynchy.cli.text import flat, one_line
 from pynchy.cli.views import QuestionView
 from pynchy.datafolder import DataFolder
 
@@ -74,7 +74,7 @@ class Answering:
         parts = list(self.parts(entry))
         parts[at] = _marked(parts[at], number, multi=question.multi_select)
         self.kept.keep(entry.key, parts)
-        label = one_line(question.options[number - 1].label)
+        label = flat(question.options[number - 1].label)
         self.say(entry.key, f"↵ sends “{label}”, u takes it back" if is_plain(entry) else "")
         return True
 

@@ -21,7 +21,7 @@ from textual.widgets import Button, Static, TextArea
 from pynchy.cli.screen import words
 from pynchy.cli.screen.kept import Part
 from pynchy.cli.screen.roster import Entry
-from pynchy.cli.text import clean, duration, moment, one_line
+from pynchy.cli.text import clean, duration, flat, moment, one_line
 from pynchy.cli.views import EndingView, QuestionView
 from pynchy.inbox.keys import Action, hint
 from pynchy.model import Option, Question
@@ -107,7 +107,7 @@ class Choice(Static, can_focus=True):
         digit = str(self.number) if self.number <= _DIGITS else " "
         line = Text().append(f" {digit} " if hinted else "   ", "reverse" if hinted else "")
         line.append(" " + self._signs[0 if marked else 1] + " ", "bold green" if marked else "")
-        line.append(one_line(self._option.label), "bold")
+        line.append(flat(self._option.label), "bold")
         if self._option.description.strip():
             for row in clean(self._option.description).strip().split("\n"):
                 line.append(f"\n        {row}", words.QUIET)
@@ -148,7 +148,7 @@ class Asked(Vertical):
         """Lay it out."""
         question = self._question
         nth = f"{self.at + 1} of {self._count}" if self._count > 1 else ""
-        header = "  ".join(filter(None, (nth, one_line(question.header))))
+        header = "  ".join(filter(None, (nth, flat(question.header))))
         if header:
             yield Static(Text(header, "bold cyan"))
         lines = words.count_lines(question.text)
@@ -157,7 +157,7 @@ class Asked(Vertical):
         yield Folding(words.markdown(question.text), summary, words.LONG_LINES, is_long=is_long)
         yield from self._choices()
         if question.default:
-            said = ", ".join(one_line(label) for label in question.default)
+            said = ", ".join(flat(label) for label in question.default)
             yield Static(Text(f"If nobody answers in time, the agent goes on with: {said}", "dim"))
         label = "Or in your own words" if question.options else "Your answer"
         yield Static(Text(f"{label} ").append(f" {hint(Action.WRITE)} ", "reverse"), classes="lab")
@@ -236,7 +236,7 @@ def head(view: QuestionView, now: datetime) -> Text:
         line.append("  no hurry", "dim")
     line.append(f"  #{view.short_id}", "bold")
     if view.task:
-        line.append(f"\ntask: {one_line(view.task)}", "dim")
+        line.append(f"\ntask: {flat(view.task)}", "dim")
     line.append(f"\nasked {duration((now - view.asked_at).total_seconds())} ago", "dim")
     if view.ending is None:
         line.append(f" · {_left(view, now)}", "dim")
@@ -280,7 +280,7 @@ def _left(view: QuestionView, now: datetime) -> str:
 def _card(view: QuestionView, parts: Sequence[Part], unsent: str) -> Iterator[Widget]:
     yield Static(id="head")
     if view.title:
-        yield Static(Text(one_line(view.title), "bold"), classes="title")
+        yield Static(Text(flat(view.title), "bold"), classes="title")
     if view.ending is not None:
         yield from _over(view, view.ending, unsent)
         return

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.text import Text
 
 from pynchy.cli.text import clean
+from pynchy.markdown import make_reader, read
 
 FOLD_LINES = 14
 LONG_LINES = 30
@@ -21,7 +21,8 @@ LONG_TEXT = 2_500
 CODE = "cyan"
 QUIET = "dim"
 
-_MARKDOWN = MarkdownIt("js-default", {"html": False, "linkify": False}).disable("image")
+# A table is lines of text here, and easier to read as it was written.
+_MARKDOWN = make_reader().disable("table")
 _DIFF_HEAD = re.compile(r"^(diff --git |@@ .*@@|--- \S)", re.MULTILINE)
 _DIFF_HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
 _DIFF_STYLES = (
@@ -35,7 +36,11 @@ _INLINE_STYLES = {"strong": "bold", "em": "italic", "s": "strike", "link": "unde
 
 def markdown(text: str) -> Text:
     """Return the text, read as Markdown, to be shown."""
-    blocks = Text("\n").join(_blocks(_MARKDOWN.parse(clean(text))))
+    cleaned = clean(text)
+    tokens = read(_MARKDOWN, cleaned)
+    if tokens is None:
+        return Text(cleaned.rstrip())
+    blocks = Text("\n").join(_blocks(tokens))
     blocks.rstrip()
     return blocks
 
@@ -85,15 +90,20 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Text]:
             case "inline":
                 yield _lead(nest).append_text(_inline(token, tokens[at - 1].type))
             case "fence" | "code_block":
-                lead = _lead(nest).plain
-                yield code(token.content, f"{lead}│ ")
-                yield Text()
+                yield from _code_block(token, f"{_lead(nest).plain}│ ")
             case "hr":
                 yield Text("────", QUIET)
             case "paragraph_close" | "heading_close" if not nest:
                 yield Text()
             case _:
                 continue
+
+
+def _code_block(token: Token, bar: str) -> Iterator[Text]:
+    if info := clean(token.info).strip():
+        yield Text(bar + info, QUIET)
+    yield code(token.content, bar)
+    yield Text()
 
 
 def _lead(nest: list[str]) -> Text:
@@ -106,7 +116,7 @@ def _lead(nest: list[str]) -> Text:
 def _inline(token: Token, inside: str) -> Text:
     text = Text(style="bold underline" if inside == "heading_open" else "")
     styles: list[str] = []
-    addresses: list[str] = []
+    targets: list[str] = []
     for child in token.children or ():
         name, _, edge = child.type.rpartition("_")
         match child.type:
@@ -116,13 +126,16 @@ def _inline(token: Token, inside: str) -> Text:
                 text.append(clean(child.content), CODE)
             case _ if edge == "open":
                 styles.append(_INLINE_STYLES.get(name, ""))
-                addresses += [str(child.attrGet("href") or "")] if name == "link" else []
+                targets += [_target(child)] if name == "link" else []
             case _ if edge == "close":
                 styles.pop()
                 if name == "link":
-                    text.append(f" ({clean(addresses.pop())})", QUIET)
+                    text.append(f" ({clean(targets.pop())})", QUIET)
             case _:
                 text.append(clean(child.content), " ".join(filter(None, styles)))
-    if inside in {"th_open", "td_open"}:
-        text.append("  ", QUIET)
     return text
+
+
+def _target(link: Token) -> str:
+    title = str(link.attrGet("title") or "")
+    return str(link.attrGet("href") or "") + (f" “{title}”" if title else "")
