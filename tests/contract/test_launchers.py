@@ -59,6 +59,13 @@ class CommandBench:
         settings = LauncherSettings(command=command)
         return CommandLauncher(self._folder, GROUP, settings, dict(os.environ))
 
+    def _put(self, program: Path) -> None:
+        """Put the script there whole: a shell that is just starting may be about to read it."""
+        partial = program.with_suffix(".part")
+        partial.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{SCRIPT}' {self._order} \"$@\"\n")
+        partial.chmod(0o700)
+        partial.rename(program)
+
     def end(self, runner: Runner, code: int) -> None:
         del runner
         partial = self._order.with_suffix(".part")
@@ -71,8 +78,7 @@ class ProcessBench(CommandBench):
 
     def restarted(self) -> Launcher:
         program = self._folder / "agent_runner"
-        program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{SCRIPT}' {self._order} \"$@\"\n")
-        program.chmod(0o700)
+        self._put(program)
         settings = LauncherSettings(kind="process", agent="claude", runner=str(program))
         return ProcessLauncher(self._folder, GROUP, settings, dict(os.environ))
 
@@ -89,8 +95,7 @@ class BoxBench(CommandBench):
         workspace.mkdir(parents=True, exist_ok=True)
         self._order = workspace / "order"
         program = workspace / "agent_runner"
-        program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{SCRIPT}' {self._order} \"$@\"\n")
-        program.chmod(0o700)
+        self._put(program)
         runner = f"{self.inside or workspace}/agent_runner"
         settings = LauncherSettings(kind=self.kind, agent="claude", runner=runner)
         return self.launcher_class(self._folder, GROUP, settings, self.environ())
