@@ -1,8 +1,12 @@
 """What a person typed, and what it means."""
 
+from dataclasses import replace
+
 import pytest
 
 from pynchy.bridge import replies
+from pynchy.channels.numbered.choosing import Choices, Picked, Unclear, Written, choose
+from pynchy.channels.slack.replies import _typed
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Option, Question
 
@@ -36,6 +40,80 @@ def test_values_become_an_answer(
     question: Question, values: tuple[str, ...], answer: Answer
 ) -> None:
     assert replies.match(question, values) == answer
+
+
+SWAPPED = Question("How many?", options=(Option("2"), Option("1"), Option("8")))
+SWAPPED_MULTI = replace(SWAPPED, multi_select=True)
+CLASH = "the number of one option and the label of another"
+
+
+@pytest.mark.parametrize(
+    ("question", "values", "expected"),
+    [
+        # The number of one option and the label of another: nothing is guessed.
+        (SWAPPED, ("2",), CLASH),
+        (SWAPPED, ("1",), CLASH),
+        (SWAPPED, ("02",), "1"),
+        (SWAPPED, ("3",), "8"),
+        (SWAPPED, ("8",), "8"),
+        (SWAPPED, ("4",), "no option 4"),
+        (SWAPPED, ("1. 2",), "2"),
+        (SWAPPED, ("2) 1",), "1"),
+        (SWAPPED, ("2. 2",), "“2” is not number 2"),
+        (SWAPPED, ("1.", "2"), "2"),
+        (SWAPPED_MULTI, ("2, 3",), CLASH),
+        (SWAPPED_MULTI, ("1. 2, 3",), "2+8"),
+        (SWAPPED_MULTI, ("1. 2", "2. 1"), "2+1"),
+        # A label at its own number is just that.
+        (Question("?", options=(Option("1"), Option("2"))), ("2",), "2"),
+        (CHOICE, ("2. Blue",), "Blue"),
+        (CHOICE, ("1. Blue",), "“Blue” is not number 1"),
+        (CHOICE, ("wait", "until", "99"), "wait until 99"),
+    ],
+)
+def test_a_number_means_the_position_that_is_shown(
+    question: Question, values: tuple[str, ...], expected: str
+) -> None:
+    for surface in (at_the_desk, in_slack_field, in_numbered_chat):
+        if surface is at_the_desk or len(values) == 1:
+            assert expected in surface(question, values), surface.__name__
+
+
+def at_the_desk(question: Question, values: tuple[str, ...]) -> str:
+    """What `pynchy answer`, HTTP and a reply in a Slack thread make of it."""
+    try:
+        return said(replies.match(question, values))
+    except InvalidReply as exc:
+        return str(exc)
+
+
+def in_slack_field(question: Question, values: tuple[str, ...]) -> str:
+    """What the text field of a Slack card makes of it."""
+    try:
+        return said(_typed(question, Answer(text=values[0])))
+    except InvalidReply as exc:
+        return str(exc)
+
+
+def in_numbered_chat(question: Question, values: tuple[str, ...]) -> str:
+    """What a numbered chat makes of it."""
+    match choose(Choices.of(question), values[0]):
+        case Picked(labels):
+            return said(Answer(labels))
+        case Unclear(why):
+            return why
+        case Written(text):
+            return text
+
+
+def said(answer: Answer) -> str:
+    return "+".join(answer.selected) or answer.text or ""
+
+
+def test_a_default_is_a_label_even_if_it_is_another_options_number() -> None:
+    asked = replace(SWAPPED, default=("2",))
+
+    assert replies.defaults((asked,)) == (Answer(("2",)),)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,20 @@
 """Turn what a person typed or clicked into answers to what was asked.
 
-An exact label beats a number, a number that fits no option is refused rather than taken as text,
-and everything else is free text.
+A number means the position that is shown (see `choices`); one that fits no option is refused rather
+than taken as text, and everything else is free text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Self
 
+from pynchy.choices import Choices, is_number
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Draft, Ending, OutcomeKind, Question
 
 MAX_TEXT = 20_000
-_NUMBER = re.compile(r"[0-9]{1,3}\Z")
 _SEPARATOR = re.compile(r"[,;]\s*")
 
 
@@ -43,19 +41,16 @@ def match(question: Question, values: tuple[str, ...]) -> Answer:
         raise InvalidReply("an answer is missing")
     if not question.options:
         return check(question, Answer(text=whole))
-    choices = _Choices.of(question)
+    choices = Choices.of(question.labels)
     if label := choices.find(whole):
         return Answer(selected=(label,))
     if question.multi_select:
-        cleaned = [part for value in cleaned for part in _parts(choices, value)]
-    labels = [choices.find(value) for value in cleaned]
-    chosen = tuple(label for label in labels if label is not None)
-    if question.multi_select:
-        rest = [v for v, label in zip(cleaned, labels, strict=True) if label is None]
-        return check(question, Answer(tuple(dict.fromkeys(chosen)), " ".join(rest) or None))
+        return _several(question, choices, cleaned)
     # One choice and several words: prose, unless every word is a choice of its own.
-    every = len(chosen) == len(cleaned)
-    return check(question, Answer(selected=chosen) if every else Answer(text=whole))
+    if all(_is_choice(choices, value) for value in cleaned):
+        labels = [choices.find(value) for value in cleaned]
+        return check(question, Answer(tuple(label for label in labels if label)))
+    return check(question, Answer(text=whole))
 
 
 def check(question: Question, answer: Answer) -> Answer:
@@ -87,35 +82,30 @@ def complete(drafts: Iterable[Draft], at: datetime, channel: str | None) -> Endi
 
 
 def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
-    """Return the asker's own defaults as answers."""
-    return tuple(match(question, question.default) for question in questions)
+    """Return the asker's own defaults as answers: a label is meant, even if it is a number."""
+    return tuple(_default(question) for question in questions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Choices:
-    """The labels of one question, folded once however many values a reply has."""
-
-    labels: tuple[str, ...]
-    folded: Mapping[str, str]
-
-    @classmethod
-    def of(cls, question: Question) -> Self:
-        labels = question.labels
-        return cls(labels, {label.casefold(): label for label in labels})
-
-    def find(self, value: str) -> str | None:
-        """Return the label that the value names. Raise InvalidReply for a number without one."""
-        if label := self.folded.get(value.casefold()):
-            return label
-        if not _NUMBER.match(value):
-            return None
-        if 1 <= int(value) <= len(self.labels):
-            return self.labels[int(value) - 1]
-        raise InvalidReply(f"there is no option {value}: choose 1 to {len(self.labels)}")
+def _default(question: Question) -> Answer:
+    if set(question.default) <= set(question.labels):
+        return check(question, Answer(tuple(dict.fromkeys(question.default))))
+    return match(question, question.default)
 
 
-def _parts(choices: _Choices, value: str) -> list[str]:
+def _several(question: Question, choices: Choices, values: list[str]) -> Answer:
+    parts = [part for value in values for part in _parts(choices, value)]
+    labels = [choices.find(part) for part in parts]
+    chosen = dict.fromkeys(label for label in labels if label is not None)
+    rest = [part for part, label in zip(parts, labels, strict=True) if label is None]
+    return check(question, Answer(tuple(chosen), " ".join(rest) or None))
+
+
+def _parts(choices: Choices, value: str) -> list[str]:
     """Return `1, 3` as two values; a text with commas stays one."""
     parts = _SEPARATOR.split(value)
-    every = all(_NUMBER.match(part) or choices.find(part) for part in parts)
+    every = all(_is_choice(choices, part) for part in parts)
     return parts if every and value not in choices.labels else [value]
+
+
+def _is_choice(choices: Choices, value: str) -> bool:
+    return is_number(value) or choices.find(value) is not None

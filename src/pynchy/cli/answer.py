@@ -115,7 +115,7 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
     lines = []
     for number, one in enumerate(asked.questions, 1):
         if question in {None, number} and one.options:
-            choices = ", ".join(f"{n} {label}" for n, label in enumerate(one.labels, 1))
+            choices = ", ".join(f"{n}. {label}" for n, label in enumerate(one.labels, 1))
             several = "one or more of" if one.multi_select else "one of"
             lines.append(f"{several}: {choices}; or your own words ({one_line(one.text, 60)})")
         elif question in {None, number}:

@@ -116,7 +116,7 @@ def test_a_value_that_fits_nothing_is_told_what_is_allowed(host: Host, run: Run)
 
     assert result.exit_code == 1
     assert "there is no option 3" in result.stderr
-    assert "one of: 1 Yes, 2 No" in result.stderr
+    assert "one of: 1. Yes, 2. No" in result.stderr
     assert host.client.question(short_id)["ending"] is None
 
 

@@ -1,7 +1,8 @@
 """What a text says to one question: options of it, own words, or nothing that is clear.
 
-An exact label beats a number. A number is never taken for own words where there are options, and
-nothing is chosen that the text does not name.
+A number means the position that is shown, and what could be one option's number and another's label
+is asked back. A number is never taken for own words where there are options, and nothing is chosen
+that the text does not name.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Self, TypeAlias
 from pynchy.channels.numbered import words
 from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
 from pynchy.channels.numbered.folding import fold, fold_said, is_blank
+from pynchy.choices import ask_for_line
 from pynchy.model import Question
 
 _QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
 _REMARK = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\Z")
-_COPIED = re.compile(r"([0-9]{1,3})\s*[.):]\s*(\D.*)\Z")
+_COPIED = re.compile(r"([0-9]{1,3})(?:\s*[.):]\s+|\s*[.):]\s*(?=\D))(.+)\Z")
 _AND = "|".join(map(re.escape, map(fold, words.AND)))
 _BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
@@ -62,11 +64,16 @@ def choose(choices: Choices, text: str) -> Choice:
         return Unclear("an answer is missing")
     if not question.options:
         return Written(text)
+    numbers = count(text)
     if label := choices.exact(text):
-        return Picked((label,))
-    if numbers := count(text):
-        return _by_number(question, numbers)
-    terse = (_copied, _listed, _nearly, _begun) if len(text) <= _LONGEST_LIST else ()
+        return _clash(question, label, numbers) or Picked((label,))
+    # Numbers line by line are a list, whatever the labels are.
+    is_line = len(text) <= _LONGEST_LIST and not (numbers and "\n" in text)
+    if is_line and (copied := _copied(choices, text)):
+        return copied
+    if numbers:
+        return _by_lines(choices, text, numbers) or _by_number(question, numbers)
+    terse = (_listed, _nearly, _begun) if len(text) <= _LONGEST_LIST else ()
     for find in (_quoted, *terse):
         if found := find(choices, text):
             return _checked(question, found)
@@ -77,13 +84,14 @@ def choose(choices: Choices, text: str) -> Choice:
 class Choices:
     """A question whose labels are ready to be compared; None where several are the same then.
 
-    `known` is what stands for a label within a list, the longest first.
+    `known` is what stands for a label within a list, the longest first; None where that could be
+    one option's number and another's label.
     """
 
     question: Question
     folded: dict[str, str | None]
     nearly: dict[str, str | None]
-    known: dict[str, str]
+    known: dict[str, str | None]
 
     @classmethod
     def of(cls, question: Question) -> Self:
@@ -91,8 +99,12 @@ class Choices:
         labels = question.labels
         folded = _unique((fold_said(label), label) for label in labels)
         nearly = _unique((core, label) for label in labels for core in _cores(label))
-        known = {str(number): label for number, label in enumerate(labels, 1)}
-        known |= {key: label for key, label in folded.items() if key and label}
+        known: dict[str, str | None] = {str(n): label for n, label in enumerate(labels, 1)}
+        for key, label in folded.items():
+            if key and label:
+                clash = _clash(question, label, count(key))
+                known |= {key: None if clash else label}
+                known |= {f"{labels.index(label) + 1}. {key}": label} if clash else {}
         by_length = sorted(known.items(), key=lambda item: -len(item[0]))
         return cls(question, folded, nearly, dict(by_length))
 
@@ -102,6 +114,24 @@ class Choices:
         if len(text) > _LONGEST_LABEL:
             return None
         return text if text in self.question.labels else self.folded.get(fold_said(text))
+
+
+def _clash(question: Question, label: str, numbers: Numbers | None) -> Unclear | None:
+    """Return what is asked back where the label's own text is the number of another option."""
+    meant = _by_number(question, numbers) if numbers else None
+    if not isinstance(meant, Picked) or meant.labels == (label,):
+        return None
+    return Unclear(ask_for_line(label, label, question.labels.index(label) + 1), numeric=True)
+
+
+def _by_lines(choices: Choices, text: str, numbers: Numbers) -> Choice | None:
+    """Where a number is also another option's label, take lines such as “1. 2” and nothing else."""
+    clashing = [str(n) for n in numbers.numbers if choices.known.get(str(n), "") is None]
+    if not clashing:
+        return None
+    listed = _listed(choices, text) if len(text) <= _LONGEST_LIST else None
+    is_several = choices.question.multi_select and isinstance(listed, Picked)
+    return listed if is_several else Unclear(_both(choices, clashing[0]), numeric=True)
 
 
 def _by_number(question: Question, numbers: Numbers) -> Choice:
@@ -143,10 +173,18 @@ def _listed(choices: Choices, text: str) -> Choice | None:
         item = _item(known, folded, place)
         if item is None:
             return _missing(folded, place) if found else None
-        found[known[item]] = None
+        label = known[item]
+        if label is None:
+            return Unclear(_both(choices, item), numeric=True)
+        found[label] = None
         between = _BETWEEN.match(folded, place + len(item))
         place = between.end() if between else len(folded)
     return Picked(tuple(found))
+
+
+def _both(choices: Choices, item: str) -> str:
+    label = choices.folded[item] or item
+    return ask_for_line(label, label, choices.question.labels.index(label) + 1)
 
 
 def _item(known: Iterable[str], folded: str, place: int) -> str | None:

@@ -9,12 +9,12 @@ from pynchy.channels.slack import ids
 from pynchy.channels.slack.book import Shown
 from pynchy.channels.slack.payloads import Click
 from pynchy.channels.slack.text import one_line
+from pynchy.choices import Choices
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Question, Reply
 
 # Neither “1.5 GB” nor “1:30” is numbered.
 _NUMBERED = re.compile(r"([0-9]{1,2})\s*(?::(?![0-9])|[.)](?=\s))\s*(\S.*)\Z")
-_NUMBER = re.compile(r"[0-9]{1,3}\Z")
 _SEPARATOR = re.compile(r"[,;]\s*")
 _INDEX = re.compile(r"[0-9]{1,4}\Z")
 _BRIEF = 80
@@ -138,25 +138,14 @@ def _typed(question: Question, answer: Answer) -> Answer:
     """Return the answer with the option that was typed, by its label or number, as chosen."""
     if answer.selected or answer.text is None or not question.options:
         return answer
+    choices = Choices.of(question.labels)
     parts = _SEPARATOR.split(answer.text) if question.multi_select else [answer.text]
     for typed in ([answer.text], parts):
-        labels = [_named(question, part) for part in typed]
+        labels = [choices.find(part) for part in typed]
         chosen = tuple(dict.fromkeys(label for label in labels if label is not None))
         if None not in labels:
             return Answer(chosen)
     return answer
-
-
-def _named(question: Question, typed: str) -> str | None:
-    """Return the label. Raise InvalidReply for a number that no option has."""
-    labels = {label.casefold(): label for label in question.labels}
-    if label := labels.get(typed.casefold()):
-        return label
-    if not _NUMBER.match(typed):
-        return None
-    if not 1 <= int(typed) <= len(question.options):
-        raise InvalidReply(f"there is no option {typed}: choose 1 to {len(question.options)}")
-    return question.labels[int(typed) - 1]
 
 
 def _name(shown: Shown, number: int) -> str:
