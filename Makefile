@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium check format prove bench lock clean
+.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test-terminal: $(READY) ## run the tests of the inbox in a real terminal (instal
 	  { apt-get update -qq && apt-get install -y -qq tmux >/dev/null; }; }; } || \
 	  { echo "make test-terminal needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
+
+test-install: $(READY) ## install pynchy into an empty environment and see it work (needs a package index)
+	@$(BIN)/python -m pytest tests/install $(PYTEST_ARGS)
 
 test-whatsapp: $(READY) ## run the slow tests of WhatsApp: its troubles, crashes and commands
 	@$(BIN)/python -m pytest tests/whatsapp/trouble $(PYTEST_ARGS)
@@ -72,8 +75,7 @@ bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-annotate --no-header --no-emit-package pynchy-agent-runner \
-	  --upgrade --quiet -o requirements.lock
+	  --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -86,6 +88,6 @@ $(VENV)/.locked: requirements.lock
 	@$(PIP) --require-hashes -r requirements.lock
 	@touch $@
 
-$(READY): $(VENV)/.locked pyproject.toml container/agent_runner/pyproject.toml
-	@$(PIP) --no-deps --no-build-isolation -e container/agent_runner -e .
+$(READY): $(VENV)/.locked pyproject.toml
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@

@@ -99,7 +99,7 @@ def _check_agent(
     agent = launcher.agent or ""
     runner, program = find_runner(launcher, environ), _which(agent, launcher, environ)
     if runner is None:
-        fix = f"install container/agent_runner, or set runner in {table}"
+        fix = f"install pynchy again, which brings agent_runner, or set runner in {table}"
         yield problem(check, f"the runner {launcher.runner} is not an executable on the PATH", fix)
     if program is None:
         fix = f"install it, or add its folder to PATH in {table}: env = {{ PATH = … }}"
