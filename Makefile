@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium check format prove bench lock clean
+.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium tmux check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,11 +26,13 @@ chromium:
 	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; }; } || \
 	  { echo "this needs Chromium (Debian: apt-get install chromium)" >&2; exit 1; }
 
-test-terminal: $(READY) ## run the tests of the inbox in a real terminal (installs tmux where it may)
+test-terminal: $(READY) tmux ## run the tests of the inbox in a real terminal (installs tmux where it may)
+	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
+
+tmux:
 	@command -v tmux >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq tmux >/dev/null 2>&1 || \
 	  { apt-get update -qq && apt-get install -y -qq tmux >/dev/null; }; }; } || \
-	  { echo "make test-terminal needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
-	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
+	  { echo "this needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
 
 test-install: $(READY) ## install pynchy into an empty environment and see it work (needs a package index)
 	@$(BIN)/python -m pytest tests/install $(PYTEST_ARGS)
@@ -47,7 +49,7 @@ test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (instal
 	@PYNCHY_TEST_SANDBOX=1 $(BIN)/python -m pytest tests/sandbox tests/contract/test_launchers.py \
 	  -k "sandbox or bubblewrap" $(PYTEST_ARGS)
 
-test-agents: $(READY) bubblewrap ## run the real agent programs against a scripted model (installs them; needs npm)
+test-agents: $(READY) bubblewrap tmux ## run the real agent programs against a scripted model (installs them; needs npm)
 	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq npm >/dev/null 2>&1 || \
 	  { apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; }; } || \
 	  { echo "make test-agents needs npm (Debian: apt-get install npm)" >&2; exit 1; }

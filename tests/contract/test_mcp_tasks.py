@@ -1,5 +1,6 @@
 """Calls that wait as tasks: the extension of 2026-07-28, over the bare protocol."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,20 @@ async def test_a_task_of_another_mailbox_is_not_there(
         refused = await Tasks(raw).send("tasks/get", taskId=created["taskId"])
 
     assert refused["error"]["code"] == -32602
+
+
+async def test_claude_code_is_offered_no_task_and_its_call_blocks(
+    host: HostStandIn, tasks: Tasks
+) -> None:
+    meta = {"io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "2.1.325"}}
+
+    offered = await tasks.call("server/discover", meta=meta)
+    asked = asyncio.create_task(
+        tasks.call("tools/call", name="ask_user", arguments=DEPLOY, meta=meta)
+    )
+    host.answer(await host.request(), "yes")
+    result = await asked
+
+    assert "extensions" not in offered["capabilities"]
+    assert result["resultType"] == "complete"
+    assert "Answer: yes" in result["content"][0]["text"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tmux import Tmux
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 WAIT_SECONDS = 60.0
@@ -29,7 +30,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self._env = {**os.environ, "PYNCHY_DATA_DIR": str(folder / "data"), "LOGNAME": "ana"}
-        self._socket = str(folder / "tmux")
+        self.tmux = Tmux(folder / "tmux", self._env)
         self._settings = folder / "pynchy.toml"
         self._settings.write_text("[http]\nport = 0\n")
         self.host: subprocess.Popen[bytes] | None = None
@@ -47,9 +48,7 @@ class Stage:
         self.host.communicate()
 
     def open_inbox(self, width: int = 110, height: int = 32) -> None:
-        command = f"{PYNCHY} inbox; echo left with $?; exec cat"
-        size = ["-x", str(width), "-y", str(height)]
-        self._tmux("-f", os.devnull, "new-session", "-d", *size, command)
+        self.tmux.start(f"{PYNCHY} inbox", width, height)
 
     def ask(self, *words: str) -> subprocess.Popen[bytes]:
         asker = subprocess.Popen(
@@ -72,51 +71,26 @@ class Stage:
             [PYNCHY, *words], env=self._env, check=True, capture_output=True, text=True
         ).stdout
 
-    @property
-    def screen(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
     def see(self, *texts: str) -> str:
         found: str = until(
-            lambda: (shown := self.screen) and all(text in shown for text in texts) and shown,
-            lambda: f"{texts} in\n{self.screen}",
+            lambda: (shown := self.tmux.screen) and all(text in shown for text in texts) and shown,
+            lambda: f"{texts} in\n{self.tmux.screen}",
         )
         return found
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
 
     def press_until(self, key: str, text: str) -> None:
         """Press it again where the card was still deaf."""
         deadline = time.monotonic() + WAIT_SECONDS
-        while text not in self.screen:
-            assert time.monotonic() < deadline, f"{text!r} never came:\n{self.screen}"
-            self.press(key)
+        while text not in self.tmux.screen:
+            assert time.monotonic() < deadline, f"{text!r} never came:\n{self.tmux.screen}"
+            self.tmux.press(key)
             time.sleep(0.5)
 
-    def type(self, text: str) -> None:
-        self._tmux("send-keys", "-l", text)
-
-    def resize(self, width: int, height: int) -> None:
-        self._tmux("resize-window", "-x", str(width), "-y", str(height))
-
     def close(self) -> None:
-        subprocess.run(
-            ["tmux", "-S", self._socket, "kill-server"], check=False, capture_output=True
-        )
+        self.tmux.close()
         for process in [*self.askers, *([self.host] if self.host else [])]:
             process.kill()
             process.communicate()
-
-    def _tmux(self, *words: str) -> str:
-        env = {name: value for name, value in self._env.items() if name != "TMUX"}
-        return subprocess.run(
-            ["tmux", "-S", self._socket, *words],
-            env=env,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
 
 
 @pytest.fixture
@@ -136,11 +110,11 @@ def test_a_question_is_answered_at_the_keyboard_and_reaches_its_asker(stage: Sta
     stage.see("Release 2.1", "Deploy to mars?", "( ) Yes", "● live")
     stage.press_until("2", "(•) No")
     assert asker.poll() is None
-    stage.press("Enter")
+    stage.tmux.press("Enter")
 
     stage.see("Answered by", "The agent has it.", "nothing waits")
     assert asker.communicate(timeout=WAIT_SECONDS)[0].decode().strip() == "No"
-    stage.press("q")
+    stage.tmux.press("q")
     stage.see("left with 0")
 
 
@@ -149,25 +123,25 @@ def test_resizing_and_a_host_that_is_killed_lose_nothing(stage: Stage) -> None:
     stage.open_inbox()
     stage.see("Which name?", "Your answer", "● live")
     stage.press_until("?", "mark an option")
-    stage.press("q")
+    stage.tmux.press("q")
     stage.see("Your answer")
-    stage.press("w")
-    stage.type("half a na")
+    stage.tmux.press("w")
+    stage.tmux.type("half a na")
     stage.see("half a na")
 
     for size in ((50, 20), (12, 5), (200, 60), (110, 32)):
-        stage.resize(*size)
+        stage.tmux.resize(*size)
     stage.see("half a na", "Which name?")
     stage.kill_host()
     stage.see("reconnecting, last seen")
-    stage.type("me")
+    stage.tmux.type("me")
     stage.see("half a name")
     stage.start_host()
     stage.see("● live", "half a name")
-    stage.press("Escape")
+    stage.tmux.press("Escape")
     # Else the terminal takes Escape and Enter for one key.
     time.sleep(1)
-    stage.press("Enter")
+    stage.tmux.press("Enter")
 
     stage.see("Answered by")
     assert asker.communicate(timeout=WAIT_SECONDS)[0].decode().strip() == "half a name"
@@ -176,7 +150,7 @@ def test_resizing_and_a_host_that_is_killed_lose_nothing(stage: Stage) -> None:
 def test_keys_typed_before_the_screen_is_there_answer_nothing(stage: Stage) -> None:
     stage.ask("Deploy?", "-o", "Yes", "-o", "No")
     stage.open_inbox()
-    stage.type("1\r1\r")
+    stage.tmux.type("1\r1\r")
 
     stage.see("Deploy?", "( ) Yes", "● live")
     assert [question["state"] for question in stage.pending()] == ["open"]
@@ -187,19 +161,19 @@ def test_with_single_keys_off_the_same_keys_work_behind_another(stage: Stage) ->
     stage.open_inbox()
     stage.see("( ) Yes", "● live")
     stage.press_until("F1", "Single keys work")
-    stage.press("Space")
+    stage.tmux.press("Space")
     stage.see("Single keys are off")
-    stage.press("F1")
+    stage.tmux.press("F1")
     stage.see("after Ctrl+K")
 
-    stage.type("2d")
-    stage.press("C-k")
-    stage.press("1")
+    stage.tmux.type("2d")
+    stage.tmux.press("C-k")
+    stage.tmux.press("1")
     stage.see("(•) Yes")
-    assert "Why?" not in stage.screen
-    stage.press("Enter")
+    assert "Why?" not in stage.tmux.screen
+    stage.tmux.press("Enter")
 
     assert asker.communicate(timeout=WAIT_SECONDS)[0].decode().strip() == "Yes"
-    stage.press("C-k")
-    stage.press("q")
+    stage.tmux.press("C-k")
+    stage.tmux.press("q")
     stage.see("left with 0")

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy import paths
 from pynchy.cli.connecting.files import check_writable, replace_document
 from pynchy.cli.connecting.launcher import plan_launcher
@@ -43,6 +44,10 @@ _NO_SESSION = (
 )
 _NO_FOLDER = (
     "a session is resumed in the folder that it was begun in, so --resume needs --scope project"
+)
+_WAITS = (
+    f"{BACKGROUND_VARIABLE}=0 counts for all MCP servers of Claude Code: their calls wait, however"
+    " long, instead of going on in the background, where an answer does not count as a person's"
 )
 _UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
 _UNSHARED = "this file names the pynchy of this machine, so keep it out of what you share"
@@ -169,6 +174,8 @@ def _notes(place: Place) -> list[str]:
     notes = []
     if shutil.which(place.program) is None:
         notes.append(f"there is no {place.program} on your PATH")
+    if place.program == CLAUDE:
+        notes.append(_WAITS)
     if place.scope is Scope.PROJECT and place.program != CLAUDE:
         notes.append(_UNSHARED)
     if place.scope is Scope.PROJECT and place.program == CODEX:

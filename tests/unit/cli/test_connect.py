@@ -183,6 +183,36 @@ def test_claude_may_call_the_tools_until_the_last_connection_is_gone(run: Run, h
     assert settings.read_text() == '{\n  "permissions": {\n    "allow": ["Read"]\n  }\n}\n'
 
 
+def test_claude_lets_its_calls_wait_and_the_rest_of_its_environment_stays(
+    run: Run, home: Path
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    before = '{\n  "env": {\n    "EDITOR": "vi"\n  }\n}\n'
+    settings.write_text(before)
+
+    shown = run("connect", "claude", "--dry-run").stdout
+    run("connect", "claude", "--yes")
+    connected = json.loads(settings.read_text())["env"]
+    run("connect", "claude", "--remove", "--yes")
+
+    assert '+    "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "0"' in shown
+    assert "counts for all MCP servers" in shown
+    assert connected == {"EDITOR": "vi", "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "0"}
+    assert settings.read_text() == before
+
+
+def test_an_earlier_connection_of_claude_is_completed_by_another_run(run: Run, home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    run("connect", "claude", "--yes")
+    settings.write_text('{"permissions": {"allow": ["mcp__pynchy"]}}')
+
+    assert run("connect", "claude", "--yes").exit_code == 0
+
+    told = json.loads(settings.read_text())
+    assert told["env"]["CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"] == "0"
+
+
 def test_opencode_keeps_its_comments_and_lets_the_tools_be_called(
     run: Run, files: dict[str, Path]
 ) -> None:

@@ -10,11 +10,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.checks.finding import Finding, fine, problem, warning
 from pynchy.cli.checks.probe import NoTools, list_tools
 from pynchy.cli.connecting.own import find_own_program
-from pynchy.cli.connecting.plan import find_server
-from pynchy.cli.connecting.programs import CLAUDE, PROGRAMS, Place, Scope, Server, find_place
+from pynchy.cli.connecting.plan import find_server, holds_calls
+from pynchy.cli.connecting.programs import (
+    CLAUDE,
+    PROGRAMS,
+    Place,
+    Scope,
+    Server,
+    claude_settings,
+    find_place,
+)
 from pynchy.datafolder import DataFolder
 from pynchy.errors import ConfigError
 from pynchy.paths import data_dir
@@ -56,6 +65,23 @@ def _check(
         yield warning(check, detail, f"{_fix(place)}, with the --data-dir of your host")
     else:
         yield _try(check, place, server, environ, seconds)
+        if place.program == CLAUDE:
+            yield from _check_waiting(check, place, environ)
+
+
+def _check_waiting(check: str, place: Place, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Claude Code's terminal moves a call that waits to the background unless it is told not to."""
+    try:
+        waits = holds_calls(environ)
+    except ConfigError as exc:
+        yield warning(check, str(exc), "correct the file: the program cannot read it either")
+        return
+    if not waits:
+        detail = (
+            f"{claude_settings(environ)} does not set {BACKGROUND_VARIABLE} to 0: in its terminal"
+            " Claude Code goes on without your answer after two minutes"
+        )
+        yield problem(check, detail, _fix(place))
 
 
 def _data_of(server: Server, environ: Mapping[str, str]) -> Path:

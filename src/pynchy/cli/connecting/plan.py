@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.connecting.files import Document, read_document
 from pynchy.cli.connecting.jsonedit import JsonText
 from pynchy.cli.connecting.jsontext import BadText
@@ -28,6 +29,10 @@ from pynchy.cli.text import to_json
 from pynchy.errors import ConfigError
 
 _ALLOW = ("permissions", "allow")
+# After how many milliseconds a call goes on in the background, where its answer is no word of a
+# person's any more. The newest Claude Code would do that in its terminal after two minutes.
+_BACKGROUND = ("env", BACKGROUND_VARIABLE)
+_NEVER = "0"
 
 Text = JsonText | TomlText
 
@@ -103,7 +108,7 @@ def plan_connection(place: Place, argv: Sequence[str], environ: Mapping[str, str
         text = _allow_in_opencode(text)
     changes = [Change(document, text.text, is_private=_is_private(place))]
     if place.program == CLAUDE:
-        changes.append(_permission(environ, wanted=True))
+        changes.append(_claude_settings(environ, wanted=True))
     return [change for change in changes if change.is_needed]
 
 
@@ -121,7 +126,7 @@ def plan_removal(place: Place, environ: Mapping[str, str]) -> list[Change]:
         raise ConfigError(f"{place.path}: {exc}; take {keys} out yourself") from exc
     changes = [Change(document, text.text)]
     if place.program == CLAUDE and not _is_elsewhere(text, place):
-        changes.append(_permission(environ, wanted=False))
+        changes.append(_claude_settings(environ, wanted=False))
     return [change for change in changes if change.is_needed]
 
 
@@ -149,16 +154,27 @@ def _is_private(place: Place) -> bool:
     return not place.path.is_relative_to(place.folder) or place.program == CLAUDE
 
 
-def _permission(environ: Mapping[str, str], *, wanted: bool) -> Change:
-    """Without it Claude Code asks in the terminal whether somebody may be asked."""
+def holds_calls(environ: Mapping[str, str]) -> bool:
+    """Say whether Claude Code lets its model wait for a call, however long. Raise ConfigError."""
+    document = read_document(claude_settings(environ))
+    return bool(open_text(document, Format.JSON).find(_BACKGROUND) == _NEVER)
+
+
+def _claude_settings(environ: Mapping[str, str], *, wanted: bool) -> Change:
+    """Let our tools be called without a question in the terminal, and the calls wait."""
     document = read_document(claude_settings(environ))
     open_text(document, Format.JSON)
     text = JsonText(document.text)
     try:
-        changed = text.add(_ALLOW, CLAUDE_RULE) if wanted else text.take(_ALLOW, CLAUDE_RULE)
+        if wanted:
+            text = text.add(_ALLOW, CLAUDE_RULE)
+            text = text if text.find(_BACKGROUND) == _NEVER else text.put(_BACKGROUND, _NEVER)
+        else:
+            text = text.take(_ALLOW, CLAUDE_RULE)
+            text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
     except (BadText, Unwritable) as exc:
         raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
-    return Change(document, changed.text)
+    return Change(document, text.text)
 
 
 def _is_elsewhere(text: Text, place: Place) -> bool:

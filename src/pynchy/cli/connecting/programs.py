@@ -109,7 +109,7 @@ def find_place(program: str, scope: Scope, environ: Mapping[str, str], folder: P
 
 
 def claude_settings(environ: Mapping[str, str]) -> Path:
-    """Return the file with the person's own permissions for Claude Code."""
+    """Return the file with the person's own permissions and variables for Claude Code."""
     folder = environ.get("CLAUDE_CONFIG_DIR")
     home = Path(environ.get("HOME") or Path.home())
     return (Path(folder) if folder else home / ".claude") / "settings.json"

@@ -11,8 +11,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Protocol
 
 from agent_runner import __version__
+from agent_runner.agent_tools import _clients, _schemas
 from agent_runner.agent_tools import _jsonrpc as rpc
-from agent_runner.agent_tools import _schemas
 from agent_runner.agent_tools._ask_user import (
     Progress,
     ToolCall,
@@ -27,6 +27,7 @@ STATELESS_VERSIONS = ("2026-07-28",)
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
 _SERVER_INFO = {"name": "pynchy", "title": "pynchy: ask a person", "version": __version__}
@@ -132,7 +133,8 @@ class Server:
                 listed: dict[str, object] = {"tools": self._tools.offered}
                 return _stateless(listed | _CACHE_HINTS) if stateless else listed
             case "server/discover":
-                return _discover(with_tasks=self._tools.waiting is not None)
+                with_tasks = self._tools.waiting is not None and _may_wait_as_task(call)
+                return _discover(with_tasks=with_tasks)
             case "initialize" if not stateless:
                 return _initialize(call)
             case "ping" if not stateless:
@@ -181,7 +183,7 @@ class Server:
             arguments or {},
             _call_key(call.meta),
             self._progress(call.meta),
-            may_be_task=_VERSION_KEY in call.meta and _declares_tasks(call),
+            may_be_task=_may_wait_as_task(call) and _declares_tasks(call),
             session_id=_text_in(call.meta, self._session_key),
         )
 
@@ -205,6 +207,12 @@ def _call_key(meta: rpc.Fields) -> str:
 def _text_in(meta: rpc.Fields, key: str) -> str:
     value = meta.get(key) if key else None
     return value if isinstance(value, str) else ""
+
+
+def _may_wait_as_task(call: rpc.Call) -> bool:
+    info = call.meta.get(_CLIENT_KEY)
+    name = info.get("name") if isinstance(info, dict) else ""
+    return _VERSION_KEY in call.meta and _clients.waits_for_tasks(str(name))
 
 
 def _declares_tasks(call: rpc.Call) -> bool:

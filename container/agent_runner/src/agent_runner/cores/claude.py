@@ -36,6 +36,7 @@ from agent_runner.cores.base import (
 from agent_runner.unicode import whole
 
 CONNECT_MILLISECONDS = 60_000
+BACKGROUND_VARIABLE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"
 
 _SESSIONS = uuid.UUID("6c0f1f0e-4ad5-5d0c-9a3b-3f2f6c1f9a55")
 _TOOLS = f"mcp__{SERVER_NAME}"
@@ -74,7 +75,7 @@ class Claude:
             "MCP_CONNECT_TIMEOUT_MS": str(CONNECT_MILLISECONDS),
             "MCP_TIMEOUT": str(CONNECT_MILLISECONDS),
             # A call in the background loses its answer.
-            "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS": "0",
+            BACKGROUND_VARIABLE: "0",
         }
         return Command(argv, env, unset=("CLAUDE_AUTO_BACKGROUND_TASKS",))
 
