@@ -1,67 +1,118 @@
-"""Which option a typed word means: one rule for every place where people type.
+"""Which option a typed text means: one rule for every place where people type.
 
-A number means the position that is shown. A label that is the number of another position cannot
-be told from it, so nothing is guessed: the person is asked for the whole line, as in “1. 2”.
+A number means the position that is shown. A text that could mean two options, such as the number
+of one that is the label of another, is never guessed: the person is told what to type instead.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from pynchy.errors import InvalidReply
 
-_NUMBER = re.compile(r"[0-9]{1,3}\Z")
-_LINE = re.compile(r"([0-9]{1,3})\s*[.):]\s*(\S.*)\Z", re.DOTALL)
+# A line of a card, such as “2. Blue” or “2) 7”. Neither “1.5” nor “1:30” is one.
+LINE = re.compile(r"([0-9]{1,3})\s*[.):](?:\s+|(?=\D))(\S.*)\Z", re.DOTALL)
+_SEPARATOR = re.compile(r"[,;]\s*")
+_DIGITS = re.compile(r"[0-9]{1,3}\Z")
+# What may stand around a number, a keycap's box included.
+_AROUND = " .()[]\ufe0f\u20e3"
 
 
-def is_number(typed: str) -> bool:
-    """True if the text is nothing but a number that could be a position."""
-    return _NUMBER.match(typed) is not None
+def read_number(text: str) -> int | None:
+    """Return the number that the text is, in whatever digits and brackets; None if it is none."""
+    plain = unicodedata.normalize("NFKC", text).strip(_AROUND)
+    return int(plain) if plain.isascii() and _DIGITS.match(plain) else None
 
 
-def ask_for_line(typed: str, label: str, place: int) -> str:
-    """Say that the text names one option by its number and another, at this place, by its label."""
-    return (
-        f"“{typed}” is the number of one option and the label of another: "
-        f"give the whole line, such as “{place}. {label}”"
-    )
+def ask_back(
+    labels: tuple[str, ...], meant: Collection[str], lead: str, means: Callable[[str], object]
+) -> str:
+    """Say what to type for each option that a text could mean, after `lead`.
+
+    `means` returns the set of the labels that a text means.
+    """
+    said = []
+    for place, label in enumerate(labels, 1):
+        ways = (str(place), f"{place}. {label}", label)
+        way = next((way for way in ways if means(way) == {label}), None)
+        if label in meant:
+            said.append(f"“{lead}{way}” for number {place}" if way else f"{place} only by a click")
+    return f"that could mean several options; say {', '.join(said)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The labels of one question, folded once however many words are compared with them."""
+    """The labels of one question, folded once however many texts are compared with them.
+
+    `lead` goes before an answer to this question where several were asked.
+    """
 
     labels: tuple[str, ...]
     folded: Mapping[str, str]
+    numbered: Mapping[int, frozenset[str]]
+    lead: str = ""
 
     @classmethod
-    def of(cls, labels: tuple[str, ...]) -> Self:
+    def of(cls, labels: tuple[str, ...], lead: str = "") -> Self:
         """Return the labels, ready to be compared."""
-        return cls(labels, {label.casefold(): label for label in labels})
+        numbered: dict[int, frozenset[str]] = {
+            place: frozenset([label]) for place, label in enumerate(labels, 1)
+        }
+        for label in labels:
+            if (number := read_number(label)) is not None:
+                numbered[number] = numbered.get(number, frozenset()) | {label}
+        return cls(labels, {label.casefold(): label for label in labels}, numbered, lead)
 
     def find(self, typed: str) -> str | None:
-        """Return the label that the text names by number, label or line; None if it names none.
+        """Return the label of the option that is meant; None if the text names none.
 
-        Raise InvalidReply for a number that no option has, and for what could be two of them.
+        Raise InvalidReply for a number that no option has, and for what could be several.
         """
-        label = self.folded.get(typed.casefold())
-        if not is_number(typed):
-            return label or self._on_line(typed)
-        number = int(typed)
-        at_place = self.labels[number - 1] if 1 <= number <= len(self.labels) else None
-        if label is None and at_place is None:
-            raise InvalidReply(f"there is no option {typed}: choose 1 to {len(self.labels)}")
-        if label and at_place and label != at_place:
-            raise InvalidReply(ask_for_line(typed, label, self.labels.index(label) + 1))
-        return label or at_place
+        meant = self.meant(typed)
+        if len(meant) > 1:
+            raise self._unclear(meant)
+        if meant:
+            return next(iter(meant))
+        if (number := read_number(typed)) is not None:
+            raise InvalidReply(f"there is no option {number}: choose 1 to {len(self.labels)}")
+        if (line := LINE.match(typed)) and (label := self.folded.get(line[2].casefold())):
+            raise InvalidReply(f"“{label}” is not number {line[1]}")
+        return None
+
+    def meant(self, typed: str) -> frozenset[str]:
+        """Return the labels of the options that the text names by number, label or line."""
+        named = {self.folded.get(typed.casefold()), self._on_line(typed)} - {None}
+        number = read_number(typed)
+        by_number = self.numbered.get(number, frozenset()) if number is not None else frozenset()
+        return by_number | frozenset(label for label in named if label)
+
+    def find_several(self, values: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """Return the labels that the values name, also several with commas, and what is left over.
+
+        Raise InvalidReply as `find` does.
+        """
+        parts = [part for value in values for part in self._parts(value)]
+        label = self.folded.get(" ".join(values).casefold())
+        if label and len(parts) > 1:
+            raise self._unclear({label}.union(*map(self.meant, parts)))
+        found = [(part, self.find(part)) for part in parts]
+        chosen = dict.fromkeys(label for _, label in found if label is not None)
+        return tuple(chosen), " ".join(part for part, label in found if label is None)
+
+    def _parts(self, value: str) -> list[str]:
+        """Return `1, 3` as two values; a text with commas stays one."""
+        parts = _SEPARATOR.split(value)
+        every = all(self.meant(part) or read_number(part) is not None for part in parts)
+        return parts if every else [value]
+
+    def _unclear(self, meant: Collection[str]) -> InvalidReply:
+        return InvalidReply(ask_back(self.labels, meant, self.lead, self.meant))
 
     def _on_line(self, typed: str) -> str | None:
-        """Read a line of the card, such as “2. Blue”: number and label must agree."""
-        line = _LINE.match(typed)
+        line = LINE.match(typed)
         label = self.folded.get(line[2].casefold()) if line else None
-        if line and label and self.labels.index(label) + 1 != int(line[1]):
-            raise InvalidReply(f"“{label}” is not number {line[1]}")
-        return label
+        return label if line and label and self.labels.index(label) + 1 == int(line[1]) else None

@@ -117,4 +117,5 @@ def two_questions(**each: str) -> bytes:
 
 
 def part(number: int, text: str, *, by: str) -> Reply:
-    return Reply("q0", by, "local", values=(text,), question=number)
+    group = GroupName(KEPT)
+    return Reply("q0", by, "local", values=(text,), question=number, group=group)

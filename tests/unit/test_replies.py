@@ -1,6 +1,8 @@
 """What a person typed, and what it means."""
 
+import re
 from dataclasses import replace
+from itertools import permutations, product
 
 import pytest
 
@@ -42,72 +44,131 @@ def test_values_become_an_answer(
     assert replies.match(question, values) == answer
 
 
-SWAPPED = Question("How many?", options=(Option("2"), Option("1"), Option("8")))
-SWAPPED_MULTI = replace(SWAPPED, multi_select=True)
-CLASH = "the number of one option and the label of another"
+def ask(*labels: str, multi: bool = False) -> Question:
+    return Question("Which?", options=tuple(map(Option, labels)), multi_select=multi)
+
+
+SWAPPED = ask("2", "1", "8")
+SWAPPED_MULTI = ask("2", "1", "8", multi=True)
 
 
 @pytest.mark.parametrize(
-    ("question", "values", "expected"),
+    ("question", "typed", "expected"),
     [
         # The number of one option and the label of another: nothing is guessed.
-        (SWAPPED, ("2",), CLASH),
-        (SWAPPED, ("1",), CLASH),
-        (SWAPPED, ("02",), "1"),
-        (SWAPPED, ("3",), "8"),
-        (SWAPPED, ("8",), "8"),
-        (SWAPPED, ("4",), "no option 4"),
-        (SWAPPED, ("1. 2",), "2"),
-        (SWAPPED, ("2) 1",), "1"),
-        (SWAPPED, ("2. 2",), "“2” is not number 2"),
-        (SWAPPED, ("1.", "2"), "2"),
-        (SWAPPED_MULTI, ("2, 3",), CLASH),
-        (SWAPPED_MULTI, ("1. 2, 3",), "2+8"),
-        (SWAPPED_MULTI, ("1. 2", "2. 1"), "2+1"),
+        (SWAPPED, "2", "refused: that could mean several options"),
+        (SWAPPED, "1", "refused: that could mean several options"),
+        (SWAPPED, "2.", "refused: that could mean several options"),
+        (SWAPPED, "3", "chose 8"),
+        (SWAPPED, "8", "chose 8"),
+        (SWAPPED, "4", "refused: there is no option 4"),
+        (SWAPPED, "1. 2", "chose 2"),
+        (SWAPPED, "2) 1", "chose 1"),
+        (SWAPPED, "2. 2", "refused: “2” is not number 2"),
+        (SWAPPED_MULTI, "2, 3", "refused: that could mean several options"),
+        (SWAPPED_MULTI, "1. 2, 3", "chose 2+8"),
+        (SWAPPED_MULTI, "1. 2, 2. 1", "chose 2+1"),
+        (SWAPPED_MULTI, "1. 2, 3. 8", "chose 2+8"),
+        (ask("\uff12", "x"), "2", "refused: that could mean several options"),
+        (ask("2️⃣", "x"), "2", "refused: that could mean several options"),
+        (ask("(2)", "x"), "2", "refused: that could mean several options"),
+        (ask("a", "b", "1, 2", multi=True), "1, 2", "refused: that could mean several options"),
+        # The label of one option and the line of another.
+        (ask("2", "1. 2"), "1. 2", "refused: that could mean several options"),
+        (ask("2. Blue", "Blue"), "2. Blue", "refused: that could mean several options"),
         # A label at its own number is just that.
-        (Question("?", options=(Option("1"), Option("2"))), ("2",), "2"),
-        (CHOICE, ("2. Blue",), "Blue"),
-        (CHOICE, ("1. Blue",), "“Blue” is not number 1"),
-        (CHOICE, ("wait", "until", "99"), "wait until 99"),
+        (ask("1", "2"), "2", "chose 2"),
+        (ask("2", "4", "8"), "4", "chose 4"),
+        (CHOICE, "2. Blue", "chose Blue"),
+        (CHOICE, "1. Blue", "refused: “Blue” is not number 1"),
+        # Times and decimals are no lines.
+        (ask("15", "30", "45"), "2:30", "wrote 2:30"),
+        (ask("15", "30", "45"), "1:30", "wrote 1:30"),
+        (ask("1", "2", "5"), "3.5", "wrote 3.5"),
+        (ask("1", "2", "5"), "1.5", "wrote 1.5"),
     ],
 )
-def test_a_number_means_the_position_that_is_shown(
-    question: Question, values: tuple[str, ...], expected: str
+def test_a_number_means_the_position_that_is_shown_on_every_surface(
+    question: Question, typed: str, expected: str
 ) -> None:
-    for surface in (at_the_desk, in_slack_field, in_numbered_chat):
-        if surface is at_the_desk or len(values) == 1:
-            assert expected in surface(question, values), surface.__name__
+    for surface in SURFACES:
+        said = surface(question, typed)
+        is_refusal = expected.startswith("refused")
+        assert said.startswith(expected) if is_refusal else said == expected, surface.__name__
 
 
-def at_the_desk(question: Question, values: tuple[str, ...]) -> str:
+def test_the_number_of_the_question_goes_before_what_a_person_is_told_to_type() -> None:
+    with pytest.raises(InvalidReply, match="say “2: 1. 2” for number 1, “2: 2. 1” for number 2"):
+        replies.match(SWAPPED, ("2",), "2: ")
+
+
+def test_words_of_which_one_is_a_number_stay_own_words() -> None:
+    assert replies.match(CHOICE, ("wait", "until", "99")) == Answer(text="wait until 99")
+    assert replies.match(SWAPPED, ("1.", "2")) == Answer(("2",))
+
+
+LABELS = [
+    "1",
+    "2",
+    "3",
+    "1. 2",
+    "2. 1",
+    "2.",
+    "(1)",
+    "x",
+    "two",
+    "1, 2",
+    "2 1",
+    "1. x",
+    "02",
+    "\uff11",
+]
+
+
+@pytest.mark.parametrize("kind", ["one", "several"])
+def test_what_a_person_is_told_to_type_chooses_that_option(kind: str) -> None:
+    for labels, surface in product(permutations(LABELS, 2), SURFACES):
+        question = ask(*labels, multi=kind == "several")
+        for typed in [*map(str, range(1, len(labels) + 1)), *labels]:
+            said = surface(question, typed)
+            if typed.isdigit() and typed in {"1", "2"} and said.startswith("chose"):
+                assert said == f"chose {labels[int(typed) - 1]}", labels
+            for way, place in re.findall(r"“([^”]*)” for number ([0-9]+)", said):
+                assert surface(question, way) == f"chose {labels[int(place) - 1]}", (labels, way)
+
+
+def at_the_desk(question: Question, typed: str) -> str:
     """What `pynchy answer`, HTTP and a reply in a Slack thread make of it."""
     try:
-        return said(replies.match(question, values))
+        return told(replies.match(question, (typed,)))
     except InvalidReply as exc:
-        return str(exc)
+        return f"refused: {exc}"
 
 
-def in_slack_field(question: Question, values: tuple[str, ...]) -> str:
+def in_a_slack_field(question: Question, typed: str) -> str:
     """What the text field of a Slack card makes of it."""
     try:
-        return said(_typed(question, Answer(text=values[0])))
+        return told(_typed(question, Answer(text=typed)))
     except InvalidReply as exc:
-        return str(exc)
+        return f"refused: {exc}"
 
 
-def in_numbered_chat(question: Question, values: tuple[str, ...]) -> str:
+def in_a_numbered_chat(question: Question, typed: str) -> str:
     """What a numbered chat makes of it."""
-    match choose(Choices.of(question), values[0]):
+    match choose(Choices.of(question), typed):
         case Picked(labels):
-            return said(Answer(labels))
+            return told(Answer(labels))
         case Unclear(why):
-            return why
+            return f"refused: {why}"
         case Written(text):
-            return text
+            return told(Answer(text=text))
 
 
-def said(answer: Answer) -> str:
-    return "+".join(answer.selected) or answer.text or ""
+SURFACES = (at_the_desk, in_a_slack_field, in_a_numbered_chat)
+
+
+def told(answer: Answer) -> str:
+    return f"chose {'+'.join(answer.selected)}" if answer.selected else f"wrote {answer.text}"
 
 
 def test_a_default_is_a_label_even_if_it_is_another_options_number() -> None:

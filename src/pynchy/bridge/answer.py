@@ -191,13 +191,21 @@ def _answers(pending: PendingQuestion, reply: Reply) -> dict[int, Answer]:
         if reply.answers:
             return _checked(pending, reply.answers)
         spread = replies.spread(questions, reply.values)
-        return {n: replies.match(questions[n], values) for n, values in enumerate(spread)}
+        return {n: _matched(pending, reply, n, values) for n, values in enumerate(spread)}
     if not 1 <= reply.question <= len(questions):
         raise InvalidReply(f"there is no question {reply.question}: choose 1 to {len(questions)}")
     number = reply.question - 1
     if reply.answers:
         return {number: replies.check(questions[number], reply.answers[0])}
-    return {number: replies.match(questions[number], reply.values)}
+    return {number: _matched(pending, reply, number, reply.values)}
+
+
+def _matched(
+    pending: PendingQuestion, reply: Reply, number: int, values: tuple[str, ...]
+) -> Answer:
+    # In a chat the number of the question is typed before the answer; elsewhere it has a place.
+    lead = f"{number + 1}: " if reply.chat and len(pending.questions) > 1 else ""
+    return replies.match(pending.questions[number], values, lead)
 
 
 def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:

@@ -6,16 +6,14 @@ than taken as text, and everything else is free text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from pynchy.choices import Choices, is_number
+from pynchy.choices import Choices
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Draft, Ending, OutcomeKind, Question
 
 MAX_TEXT = 20_000
-_SEPARATOR = re.compile(r"[,;]\s*")
 
 
 def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -33,21 +31,25 @@ def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tu
     return tuple((value,) for value in values)
 
 
-def match(question: Question, values: tuple[str, ...]) -> Answer:
-    """Return the answer that the values stand for. Raise InvalidReply if they fit nothing."""
+def match(question: Question, values: tuple[str, ...], lead: str = "") -> Answer:
+    """Return the answer that the values stand for. Raise InvalidReply if they fit nothing.
+
+    `lead` is what a person types before the answer to this question of several.
+    """
     cleaned = [value.strip() for value in values if value.strip()]
     whole = " ".join(cleaned)
     if not cleaned:
         raise InvalidReply("an answer is missing")
     if not question.options:
         return check(question, Answer(text=whole))
-    choices = Choices.of(question.labels)
+    choices = Choices.of(question.labels, lead)
+    if question.multi_select:
+        chosen, rest = choices.find_several(cleaned)
+        return check(question, Answer(chosen, rest or None))
     if label := choices.find(whole):
         return Answer(selected=(label,))
-    if question.multi_select:
-        return _several(question, choices, cleaned)
     # One choice and several words: prose, unless every word is a choice of its own.
-    if all(_is_choice(choices, value) for value in cleaned):
+    if all(choices.meant(value) for value in cleaned):
         labels = [choices.find(value) for value in cleaned]
         return check(question, Answer(tuple(label for label in labels if label)))
     return check(question, Answer(text=whole))
@@ -90,22 +92,3 @@ def _default(question: Question) -> Answer:
     if set(question.default) <= set(question.labels):
         return check(question, Answer(tuple(dict.fromkeys(question.default))))
     return match(question, question.default)
-
-
-def _several(question: Question, choices: Choices, values: list[str]) -> Answer:
-    parts = [part for value in values for part in _parts(choices, value)]
-    labels = [choices.find(part) for part in parts]
-    chosen = dict.fromkeys(label for label in labels if label is not None)
-    rest = [part for part, label in zip(parts, labels, strict=True) if label is None]
-    return check(question, Answer(tuple(chosen), " ".join(rest) or None))
-
-
-def _parts(choices: Choices, value: str) -> list[str]:
-    """Return `1, 3` as two values; a text with commas stays one."""
-    parts = _SEPARATOR.split(value)
-    every = all(_is_choice(choices, part) for part in parts)
-    return parts if every and value not in choices.labels else [value]
-
-
-def _is_choice(choices: Choices, value: str) -> bool:
-    return is_number(value) or choices.find(value) is not None

@@ -30,7 +30,7 @@ def test_recorded_events_are_listed_without_a_host(host: Host, run: Run) -> None
     lines = run("events").stdout.splitlines()
     told = [json.loads(line) for line in run("events", "--json").stdout.splitlines()]
 
-    assert lines[0].split()[3:] == ["asked", short_id, "web-team", "Why", "so?"]
+    assert lines[0].split()[3:] == ["asked", short_id, "web-team", "Why", "⟨U+001B⟩[31mso?"]
     assert [event["type"] for event in told][:3] == ["asked", "shown", "declined"]
     assert "\x1b" not in "".join(lines)
 

@@ -8,6 +8,7 @@ that the text does not name.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, TypeAlias
@@ -15,12 +16,11 @@ from typing import Self, TypeAlias
 from pynchy.channels.numbered import words
 from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
 from pynchy.channels.numbered.folding import fold, fold_said, is_blank
-from pynchy.choices import ask_for_line
+from pynchy.choices import LINE, ask_back
 from pynchy.model import Question
 
 _QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
 _REMARK = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\Z")
-_COPIED = re.compile(r"([0-9]{1,3})(?:\s*[.):]\s+|\s*[.):]\s*(?=\D))(.+)\Z")
 _AND = "|".join(map(re.escape, map(fold, words.AND)))
 _BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
@@ -48,33 +48,64 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Nothing that can be taken; `why` is for the person, `numeric` if numbers were given."""
+    """Nothing that can be taken; `why` is for the person, `numeric` if numbers were given.
+
+    `says_how`: it says itself what to type instead.
+    """
 
     why: str
     numeric: bool = False
+    says_how: bool = False
 
 
 Choice: TypeAlias = Picked | Written | Unclear
 
 
-def choose(choices: Choices, text: str) -> Choice:
-    """Return what the text says to the question."""
-    text, question = text.strip(), choices.question
+def choose(choices: Choices, text: str, lead: str = "") -> Choice:
+    """Return what the text says to the question; `lead` is typed before an answer to it."""
+    found = _read(choices, text.strip())
+    if not isinstance(found, _Clash):
+        return found
+    why = ask_back(choices.question.labels, found.labels, lead, lambda way: _means(choices, way))
+    return Unclear(why, numeric=True, says_how=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """The text could mean each of these options."""
+
+    labels: frozenset[str]
+
+
+def _means(choices: Choices, text: str) -> frozenset[str]:
+    found = _read(choices, text)
+    return frozenset(found.labels if isinstance(found, Picked | _Clash) else ())
+
+
+def _read(choices: Choices, text: str) -> Choice | _Clash:
+    question = choices.question
     if is_blank(text):
         return Unclear("an answer is missing")
     if not question.options:
         return Written(text)
+    is_terse = len(text) <= _LONGEST_LIST
     numbers = count(text)
-    if label := choices.exact(text):
-        return _clash(question, label, numbers) or Picked((label,))
+    label = choices.exact(text)
+    exact = Picked((label,)) if label else None
     # Numbers line by line are a list, whatever the labels are.
-    is_line = len(text) <= _LONGEST_LIST and not (numbers and "\n" in text)
-    if is_line and (copied := _copied(choices, text)):
-        return copied
-    if numbers:
-        return _by_lines(choices, text, numbers) or _by_number(question, numbers)
-    terse = (_listed, _nearly, _begun) if len(text) <= _LONGEST_LIST else ()
-    for find in (_quoted, *terse):
+    copied = _copied(choices, text) if is_terse and not (numbers and "\n" in text) else None
+    by_number = _by_number(choices, text, numbers) if numbers else None
+    # A line that is copied says its number itself.
+    readings = [exact, copied, None if isinstance(copied, Picked) else by_number]
+    if isinstance(by_number, _Clash) and not copied:
+        return by_number
+    meant = {reading.labels for reading in readings if isinstance(reading, Picked)}
+    if len(meant) > 1:
+        return _Clash(frozenset(label for labels in meant for label in labels))
+    certain = exact or copied or by_number
+    if certain is not None:
+        return certain
+    for find in (_quoted, *((_listed, _nearly, _begun) if is_terse else ())):
         if found := find(choices, text):
             return _checked(question, found)
     return Written(text)
@@ -84,14 +115,14 @@ def choose(choices: Choices, text: str) -> Choice:
 class Choices:
     """A question whose labels are ready to be compared; None where several are the same then.
 
-    `known` is what stands for a label within a list, the longest first; None where that could be
-    one option's number and another's label.
+    `known` is what stands for labels within a list, the longest first: for more than one where a
+    number is also the label of another option.
     """
 
     question: Question
     folded: dict[str, str | None]
     nearly: dict[str, str | None]
-    known: dict[str, str | None]
+    known: dict[str, frozenset[str]]
 
     @classmethod
     def of(cls, question: Question) -> Self:
@@ -99,12 +130,14 @@ class Choices:
         labels = question.labels
         folded = _unique((fold_said(label), label) for label in labels)
         nearly = _unique((core, label) for label in labels for core in _cores(label))
-        known: dict[str, str | None] = {str(n): label for n, label in enumerate(labels, 1)}
-        for key, label in folded.items():
-            if key and label:
-                clash = _clash(question, label, count(key))
-                known |= {key: None if clash else label}
-                known |= {f"{labels.index(label) + 1}. {key}": label} if clash else {}
+        known: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+        for place, label in enumerate(labels, 1):
+            key = fold_said(label)
+            ways = {str(place), *((key, f"{place}. {key}") if key and folded[key] else ())}
+            if (number := _lone_number(key)) is not None:
+                ways.add(str(number))
+            for way in ways:
+                known[way] |= {label}
         by_length = sorted(known.items(), key=lambda item: -len(item[0]))
         return cls(question, folded, nearly, dict(by_length))
 
@@ -116,38 +149,41 @@ class Choices:
         return text if text in self.question.labels else self.folded.get(fold_said(text))
 
 
-def _clash(question: Question, label: str, numbers: Numbers | None) -> Unclear | None:
-    """Return what is asked back where the label's own text is the number of another option."""
-    meant = _by_number(question, numbers) if numbers else None
-    if not isinstance(meant, Picked) or meant.labels == (label,):
+def _lone_number(text: str) -> int | None:
+    numbers = count(text) if len(text) <= _LONGEST_LABEL else None
+    if numbers is None or numbers.unsure or len(numbers.numbers) != 1:
         return None
-    return Unclear(ask_for_line(label, label, question.labels.index(label) + 1), numeric=True)
+    return numbers.numbers[0]
 
 
-def _by_lines(choices: Choices, text: str, numbers: Numbers) -> Choice | None:
-    """Where a number is also another option's label, take lines such as “1. 2” and nothing else."""
-    clashing = [str(n) for n in numbers.numbers if choices.known.get(str(n), "") is None]
-    if not clashing:
-        return None
-    listed = _listed(choices, text) if len(text) <= _LONGEST_LIST else None
-    is_several = choices.question.multi_select and isinstance(listed, Picked)
-    return listed if is_several else Unclear(_both(choices, clashing[0]), numeric=True)
+def _by_number(choices: Choices, text: str, numbers: Numbers) -> Choice | _Clash:
+    found = _at_places(choices, numbers)
+    # Lines such as “1. 2” are numbers, too.
+    listed = _listed(choices, text) if choices.question.multi_select else None
+    if not isinstance(listed, Picked) or numbers.unsure:
+        return found
+    if isinstance(found, Picked) and set(found.labels) != set(listed.labels):
+        return _Clash(frozenset(found.labels + listed.labels))
+    return found if isinstance(found, Picked) else listed
 
 
-def _by_number(question: Question, numbers: Numbers) -> Choice:
-    most = len(question.options)
-    wrong = [number for number in numbers.numbers if not 1 <= number <= most]
-    if wrong:
+def _at_places(choices: Choices, numbers: Numbers) -> Choice | _Clash:
+    question = choices.question
+    wrong = [number for number in numbers.numbers if not 1 <= number <= len(question.options)]
+    if wrong and not (len(numbers.numbers) == 1 and str(wrong[0]) in choices.known):
         return Unclear(f"there is no option {_shown(wrong[0])}", numeric=True)
     if len(numbers.numbers) > 1 and not question.multi_select:
         return Unclear("only one can be chosen", numeric=True)
     if numbers.unsure:
         return Unclear("that is not clear", numeric=True)
-    labels = tuple(question.labels[number - 1] for number in numbers.numbers)
+    meant = [choices.known[str(number)] for number in numbers.numbers]
+    labels = tuple(label for each in meant for label in each)
+    if any(len(each) > 1 for each in meant):
+        return _Clash(frozenset(labels))
     return Picked(labels, certain=not numbers.spelled)
 
 
-def _checked(question: Question, found: Choice) -> Choice:
+def _checked(question: Question, found: Choice | _Clash) -> Choice | _Clash:
     if isinstance(found, Picked) and len(found.labels) > 1 and not question.multi_select:
         return Unclear("only one can be chosen")
     return found
@@ -155,7 +191,7 @@ def _checked(question: Question, found: Choice) -> Choice:
 
 def _copied(choices: Choices, text: str) -> Choice | None:
     """Read “2. Blue”, a line copied from the card: number and label must agree."""
-    copied = _COPIED.match(fold_said(text))
+    copied = LINE.match(fold_said(text))
     if copied is None or (label := choices.exact(copied[2])) is None:
         return None
     if choices.question.labels.index(label) + 1 == int(copied[1]):
@@ -163,7 +199,7 @@ def _copied(choices: Choices, text: str) -> Choice | None:
     return Unclear(f"“{label}” is not number {int(copied[1])}", numeric=True)
 
 
-def _listed(choices: Choices, text: str) -> Choice | None:
+def _listed(choices: Choices, text: str) -> Choice | _Clash | None:
     """Read several labels and numbers in a row."""
     folded = fold_said(text)
     found: dict[str, None] = {}
@@ -173,18 +209,13 @@ def _listed(choices: Choices, text: str) -> Choice | None:
         item = _item(known, folded, place)
         if item is None:
             return _missing(folded, place) if found else None
-        label = known[item]
-        if label is None:
-            return Unclear(_both(choices, item), numeric=True)
-        found[label] = None
+        labels = known[item]
+        if len(labels) > 1:
+            return _Clash(labels)
+        found |= dict.fromkeys(labels)
         between = _BETWEEN.match(folded, place + len(item))
         place = between.end() if between else len(folded)
     return Picked(tuple(found))
-
-
-def _both(choices: Choices, item: str) -> str:
-    label = choices.folded[item] or item
-    return ask_for_line(label, label, choices.question.labels.index(label) + 1)
 
 
 def _item(known: Iterable[str], folded: str, place: int) -> str | None:

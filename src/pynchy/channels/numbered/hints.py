@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pynchy.channels.numbered.choosing import Unclear
 from pynchy.channels.numbered.plain import in_line
 from pynchy.channels.numbered.readings import Hint, NumberedCard
 from pynchy.model import Question
 
 _BRIEF = 60
-_WHY = 200
+_WHY = 400
 _MOST_LISTED = 8
 
 
@@ -24,13 +25,14 @@ def how(question: Question) -> str:
     return f"Reply {numbers}, or your own words."
 
 
-def again(card: NumberedCard, number: int, why: str, *, numeric: bool) -> Hint:
+def again(card: NumberedCard, number: int, unclear: Unclear) -> Hint:
     """Say why it was not taken, and how the question is answered."""
     question = card.questions[number - 1]
-    several = len(card.questions) > 1
-    place = f"Question {number}: {in_line(why, _WHY)}" if several else _capital(in_line(why, _WHY))
-    own = " (A number as your own words: put it in quotes.)" if numeric else ""
-    return _hint(card, f"{place}. {how(question)}{own}")
+    why = in_line(unclear.why, _WHY)
+    place = f"Question {number}: {why}" if len(card.questions) > 1 else _capital(why)
+    own = " (A number as your own words: put it in quotes.)" if unclear.numeric else ""
+    way = "" if unclear.says_how else f" {how(question)}"
+    return _hint(card, f"{place}.{way}{own}")
 
 
 def unclear_parts(card: NumberedCard) -> Hint:

@@ -55,15 +55,16 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     for number, said in texts.items():
         if len(card.questions) > 1 and not _fits(card, number, said) and _declined(said):
             return Doubtful(hints.part_declined(card), numeric=False)
-        match choose(card.choices[number - 1], said):
+        lead = f"{number}: " if len(card.questions) > 1 else ""
+        match choose(card.choices[number - 1], said, lead):
             case Picked(labels, sure):
                 parts.append(Part(number, Answer(labels)))
                 certain = certain and sure
             case Written(own):
                 parts.append(Part(number, Answer(text=own)))
                 certain = False
-            case Unclear(why, numeric):
-                return Doubtful(hints.again(card, number, why, numeric=numeric), numeric)
+            case Unclear() as unclear:
+                return Doubtful(hints.again(card, number, unclear), unclear.numeric)
     return Answered(tuple(parts), certain)
 
 

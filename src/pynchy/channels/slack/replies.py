@@ -15,7 +15,6 @@ from pynchy.model import Answer, Question, Reply
 
 # Neither “1.5 GB” nor “1:30” is numbered.
 _NUMBERED = re.compile(r"([0-9]{1,2})\s*(?::(?![0-9])|[.)](?=\s))\s*(\S.*)\Z")
-_SEPARATOR = re.compile(r"[,;]\s*")
 _INDEX = re.compile(r"[0-9]{1,4}\Z")
 _BRIEF = 80
 
@@ -139,13 +138,11 @@ def _typed(question: Question, answer: Answer) -> Answer:
     if answer.selected or answer.text is None or not question.options:
         return answer
     choices = Choices.of(question.labels)
-    parts = _SEPARATOR.split(answer.text) if question.multi_select else [answer.text]
-    for typed in ([answer.text], parts):
-        labels = [choices.find(part) for part in typed]
-        chosen = tuple(dict.fromkeys(label for label in labels if label is not None))
-        if None not in labels:
-            return Answer(chosen)
-    return answer
+    if question.multi_select:
+        chosen, rest = choices.find_several([answer.text])
+        return answer if rest else Answer(chosen)
+    label = choices.find(answer.text)
+    return Answer((label,)) if label else answer
 
 
 def _name(shown: Shown, number: int) -> str:
