@@ -11,11 +11,12 @@ import re
 # C0 and C1 but for tab and line feed.
 CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 # Bidirectional marks, overrides and isolates; invisible characters, joiners, fillers and blanks;
-# line separators; variation selectors; tags.
+# line separators; variation selectors; tags; controls of shorthand, hieroglyphs and music.
 HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
 )
 SURROGATES = "\ud800-\udfff"
 
@@ -38,9 +39,10 @@ def name_all(text: str) -> str:
     A character is named by its number, as in ⟨U+202E⟩; the same one in a row once, with a count.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN_OR_CONTROL.sub(_number, _SURROGATE.sub("\ufffd", text))
+    return _HIDDEN_OR_CONTROL.sub(number_of, _SURROGATE.sub("\ufffd", text))
 
 
-def _number(found: re.Match[str]) -> str:
+def number_of(found: re.Match[str]) -> str:
+    """Return how a run of one character, the match's first group, is named."""
     count = len(found.group())
     return f"⟨U+{ord(found[1]):04X}{f' x{count}' if count > 1 else ''}⟩"

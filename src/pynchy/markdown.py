@@ -6,12 +6,18 @@ yes must have seen all that was asked, so such a text is shown as it stands.
 
 from __future__ import annotations
 
+import re
+
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 # Each opening bracket is a search for its end: 20,000 of them would take seconds.
 _MOST_BRACKETS = 500
+# Every row of a table has as many cells as its head, whether they are written or not.
+_MOST_CELLS = 2_000
+# What Markdown is written with, and nothing that says anything.
+_MARKUP = re.compile(r"[\s!-/:-@\[-`{-~]+")
 
 
 def make_reader(renderer: type[RendererHTML] = RendererHTML) -> MarkdownIt:
@@ -23,12 +29,8 @@ def make_reader(renderer: type[RendererHTML] = RendererHTML) -> MarkdownIt:
 
 def read(reader: MarkdownIt, text: str) -> list[Token] | None:
     """Return the text's tokens; None where it is to be shown as it stands."""
-    if text.count("[") > _MOST_BRACKETS:
+    if text.count("[") > _MOST_BRACKETS or text.count("|") > _MOST_CELLS:
         return None
     tokens = reader.parse(text)
     shown = "".join(f"{token.info}{token.content}" for token in tokens)
-    return tokens if _letters(text) == _letters(shown) else None
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
+    return tokens if _MARKUP.sub("", text) == _MARKUP.sub("", shown) else None

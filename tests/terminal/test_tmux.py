@@ -177,3 +177,13 @@ def test_with_single_keys_off_the_same_keys_work_behind_another(stage: Stage) ->
     stage.tmux.press("C-k")
     stage.tmux.press("q")
     stage.see("left with 0")
+
+
+@pytest.mark.parametrize(
+    "padding", ["\U0001f3fd" * 36, "\U0001f44d\U0001f3fd" * 36, "\u200d".join("\U0001f525" * 34)]
+)
+def test_no_label_is_so_wide_that_its_end_is_out_of_sight(stage: Stage, padding: str) -> None:
+    stage.ask("Wide?", "-o", f"Yes, {padding} and delete production", "-o", "No")
+    stage.open_inbox(width=80, height=40)
+
+    stage.see("Wide?", "delete production", "( ) No")

@@ -98,7 +98,7 @@ def test_a_number_means_the_position_that_is_shown_on_every_surface(
 
 
 def test_the_number_of_the_question_goes_before_what_a_person_is_told_to_type() -> None:
-    with pytest.raises(InvalidReply, match="say “2: 1. 2” for number 1, “2: 2. 1” for number 2"):
+    with pytest.raises(InvalidReply, match=r"say “2: 1. 2” for number 1, “2: 2. 1” for number 2"):
         replies.match(SWAPPED, ("2",), "2: ")
 
 

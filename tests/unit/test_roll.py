@@ -199,19 +199,29 @@ async def test_an_id_that_another_group_made_up_does_not_capture_a_beginning(hou
     assert house.roll.find("evil/6f1c").group == "evil"
 
 
+async def test_an_id_made_up_to_look_like_a_groups_captures_nothing(house: House) -> None:
+    await house.roll.heard(GROUP, word("6f1c2f0a-0d1c"))
+    await house.roll.heard(GroupName("evil"), word(f"{GROUP}/6f1c"))
+    await house.roll.heard(GroupName("evil"), word("6f1c2f0a-0d1c"))
+
+    for target in (f"{GROUP}/6f1c", f"{GROUP}/6f1c2f0a-0d1c"):
+        assert house.roll.find(target).key == (GROUP, "6f1c2f0a-0d1c")
+    with pytest.raises(UnknownSession, match="several sessions fit 6f1c2f0a-0d1c"):
+        house.roll.find("6f1c2f0a-0d1c")
+
+
 async def test_every_session_can_be_named_though_two_groups_use_the_same_id(house: House) -> None:
     other = GroupName("g2")
     for group in (GROUP, other):
         await house.roll.heard(group, word("s1"))
+    runner = await house.roll.start(house.launcher, house.launch())
+
+    # Though only one of them has a runner of ours: agents choose their ids.
     with pytest.raises(UnknownSession, match="GROUP/ID"):
         house.roll.find("s1")
-
-    launch = house.launch()
-    runner = await house.roll.start(house.launcher, launch)
-
+    assert house.roll.find_running("s1").group == GROUP
     assert house.roll.find("g1/s1").group == GROUP
     assert house.roll.find("g2/s1").group == other
-    assert house.roll.find("s1").group == GROUP  # its runner is ours
     assert not isinstance(runner, RunnerEnd)
 
 

@@ -58,44 +58,35 @@ class Register:
             self._known[session.key] = session
             self._unsaved.add(session.key)
 
-    def find(self, target: str, prefer: Callable[[Session], bool]) -> Session:
-        """Return the session with that id (or GROUP/ID), or with the only id that begins so.
+    def find(self, target: str, among: Callable[[Session], bool] = lambda _: True) -> Session:
+        """Return the session with that id, or GROUP/ID, or with the only one that begins so.
 
-        Of several with the same id, the preferred one is meant. Raise UnknownSession if there is
-        none, or if there are several.
+        Agents choose these ids, so one that several groups' sessions fit is asked back: only a
+        group's own sessions are looked at after GROUP/. Of several, one that is `among` those in
+        question is meant if no other is. Raise UnknownSession if there is none, or several.
         """
-        group, _, session_id = target.partition("/")
-        # GROUP/ID first: so every session can be named, whatever ids other groups make up.
-        if session := self.get((GroupName(group), SessionId(session_id))):
-            return session
-        found = self._named(target)
-        if len(found) > 1:
-            found = [session for session in found if prefer(session)] or found
-        if len(target) >= _SHORTEST_PREFIX:
-            found = found + self._begun(target, {session.group for session in found})
-        if not found:
+        group, slash, session_id = target.partition("/")
+        own = [s for s in self._known.values() if slash and s.group == group]
+        start = session_id if own else target
+        is_long = len(target) >= _SHORTEST_PREFIX
+        fitting = [
+            s
+            for s in own or self._known.values()
+            if s.session_id == start or (is_long and s.session_id.startswith(start))
+        ]
+        fitting = [s for s in fitting if among(s)] or fitting
+        exact = [s for s in fitting if s.session_id == start]
+        groups = {s.group for s in fitting}
+        if len(exact) == 1 and len(groups) == 1:
+            return exact[0]
+        if len(fitting) == 1:
+            return fitting[0]
+        if not fitting:
             raise UnknownSession(f"no session has the id {target}")
-        if len(found) > 1:
-            groups = ", ".join(sorted({s.group for s in found}))
-            raise UnknownSession(
-                f"several sessions fit {target} (in {groups}); give more of the id, or GROUP/ID"
-            )
-        return found[0]
-
-    def _named(self, target: str) -> list[Session]:
-        return [s for s in self._known.values() if s.session_id == target]
-
-    def _begun(self, target: str, named: Collection[GroupName]) -> list[Session]:
-        """Return the sessions whose id goes on after the target, but for groups that have it whole.
-
-        Others than those count: the target may be another group's id that was made up to be like
-        the beginning of this one's.
-        """
-        others = [s for s in self._known.values() if s.group not in named]
-        begun = [s for s in others if s.session_id.startswith(target) and s.session_id != target]
-        if begun or named:
-            return begun
-        return [s for s in others if _full_id(s).startswith(target)]
+        listed = ", ".join(sorted(groups))
+        raise UnknownSession(
+            f"several sessions fit {target} (in {listed}); give more of the id, or GROUP/ID"
+        )
 
     async def save_all(self) -> None:
         """Save what has changed; what cannot be saved waits for the next time."""
@@ -143,7 +134,3 @@ class Register:
 def is_over(session: Session) -> bool:
     """True if nothing works on the session, and nobody is asked."""
     return session.state is SessionState.ENDED
-
-
-def _full_id(session: Session) -> str:
-    return f"{session.group}/{session.session_id}"

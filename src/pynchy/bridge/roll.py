@@ -121,11 +121,11 @@ class Roll:
         return self._register.get((group, session_id))
 
     def find(self, target: str) -> Session:
-        """Return the session with that id (or GROUP/ID), or with the only id that begins so.
+        """See Register."""
+        return self._register.find(target)
 
-        Of two groups' sessions with the same id, the one is meant that has a runner of ours. Raise
-        UnknownSession if there is none, or if there are several.
-        """
+    def find_running(self, target: str) -> Session:
+        """See Register; of several, the one that has a runner of ours."""
         return self._register.find(target, lambda s: bool(self.liveness.runner_on(*s.key)))
 
     def question_changed(self, pending: PendingQuestion) -> None:

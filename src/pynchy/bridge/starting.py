@@ -84,7 +84,8 @@ class Starting:
         Raise UnknownSession, SessionOver if there is nothing to end, or NotStarted if its runner
         is not one of ours.
         """
-        session = self._roll.find(target)
+        # Only what runs can be stopped, whatever ids other groups make up.
+        session = self._roll.find_running(target)
         limit = self._limit_seconds(session.group)
         try:
             async with asyncio.timeout(limit):

@@ -12,7 +12,7 @@ from pynchy.cli.client import HostClient
 from pynchy.cli.exits import EXIT_PARTLY
 from pynchy.cli.ids import by_option, find_question, id_argument, reply_to, telling_what_won
 from pynchy.cli.options import TEXT, data_dir_option, json_option
-from pynchy.cli.text import clean, one_line, to_json
+from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.cli.views import read_question
 from pynchy.datafolder import DataFolder
 from pynchy.errors import InvalidReply
@@ -115,7 +115,7 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
     lines = []
     for number, one in enumerate(asked.questions, 1):
         if question in {None, number} and one.options:
-            choices = ", ".join(f"{n}. {label}" for n, label in enumerate(one.labels, 1))
+            choices = ", ".join(f"{n}. {flat(label)}" for n, label in enumerate(one.labels, 1))
             several = "one or more of" if one.multi_select else "one of"
             lines.append(f"{several}: {choices}; or your own words ({one_line(one.text, 60)})")
         elif question in {None, number}:

@@ -44,7 +44,7 @@ def by_option(function: F) -> F:
 
 
 def find_question(client: HostClient, target: str) -> dict[str, Any]:
-    """Return the question that the person means; a request id is said to be one.
+    """Return the question that the person means. Say so if the id is a request id.
 
     Raise UnknownQuestion with ids that are nearly it, ReplyRejected if several have it.
     """

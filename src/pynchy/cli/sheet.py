@@ -82,7 +82,7 @@ def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]
         yield Text("   (answer in your own words)", "dim")
     elif question.multi_select:
         yield Text("   (one or more)", "dim")
-    if question.default and not question.options:
+    if not set(question.default) <= set(question.labels):
         yield Text(f"   default: {clean(', '.join(question.default))}", "dim")
 
 

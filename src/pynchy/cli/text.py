@@ -11,24 +11,32 @@ import json
 import re
 from datetime import UTC, datetime
 
-from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_all
+from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_all, number_of
 
 # Colours alone, and no more than a program would write: digits could say something, too.
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _RISKY_IN_JSON = re.compile(f"[{CONTROLS}{HIDDEN}{SURROGATES}]")
+# Terminals do not agree on how wide these are: a line of them runs out of sight.
+_OF_NO_WIDTH = re.compile("([\u200d\U0001f3fb-\U0001f3ff])\\1*")
 _LINE_BREAK = " ⏎ "
+_GAP = re.compile(r"[^\S\n]{4,}")
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def clean(text: str) -> str:
     """Return the text as it may be shown in a terminal, whole; line breaks stay."""
-    return name_all(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4))
+    named = name_all(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4))
+    return _OF_NO_WIDTH.sub(number_of, named)
 
 
 def flat(text: str) -> str:
-    """Return the whole text in one line, safe to show; line breaks are shown by a sign."""
-    return _LINE_BREAK.join(line.strip() for line in clean(text).split("\n") if line.strip())
+    """Return the whole text in one line, safe to show; line breaks and wide gaps are named.
+
+    A gap could push what follows to where another line would begin.
+    """
+    line = _LINE_BREAK.join(line.strip() for line in clean(text).split("\n") if line.strip())
+    return _GAP.sub(lambda gap: f" ⟨{len(gap[0])} spaces⟩ ", line)
 
 
 def printed(text: str) -> str:

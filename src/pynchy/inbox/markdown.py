@@ -10,7 +10,7 @@ import re
 from collections.abc import MutableMapping, Sequence
 from html import escape
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import nh3
 from markdown_it.renderer import RendererHTML
@@ -48,7 +48,7 @@ class _Renderer(RendererHTML):
         return self.renderToken(tokens, idx, options, env)
 
     def link_close(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
-        return f"</a>{_goes_to(_opening(tokens, idx))}"
+        return f"</a>{_goes_to(tokens, idx)}"
 
     def list_item_open(
         self,
@@ -157,21 +157,28 @@ _DIFF_KINDS = (
 )
 
 
-def _opening(tokens: Sequence[Token], close: int) -> Token:
-    return next(t for t in reversed(tokens[:close]) if t.type == "link_open")
-
-
-def _goes_to(link: Token) -> str:
-    """Return the host behind a link, whose text may name another, and its title."""
+def _goes_to(tokens: Sequence[Token], close: int) -> str:
+    """Return where a link leads, whose text may name another place, and its title."""
+    start = max(at for at in range(close) if tokens[at].type == "link_open")
+    link, text = tokens[start], "".join(token.content for token in tokens[start:close])
     address = str(link.attrGet("href") or "")
+    title = str(link.attrGet("title") or "")
+    told = _place(address, is_shown=address.endswith(text) and bool(text))
+    told = f"{told} “{title}”" if title else told
+    return f' <span class="goes">({escape(name_all(told))})</span>'
+
+
+def _place(address: str, *, is_shown: bool) -> str:
+    """Return the address without its scheme; only its host where the text is the address."""
     try:
         parts = urlsplit(address)
-        where = parts.hostname or parts.path
+        host = parts.hostname or ""
     except ValueError:
-        where = address
-    title = str(link.attrGet("title") or "")
-    told = f"{where} “{title}”" if title else where
-    return f' <span class="goes">({escape(name_all(told))})</span>'
+        return address
+    whole = unquote(address.partition(":")[2].removeprefix("//")).removesuffix("/")
+    if host and (is_shown or whole == host):
+        return host
+    return whole if parts.netloc in {host, ""} else f"{host}: {whole}"
 
 
 def _heading(token: Token) -> int:

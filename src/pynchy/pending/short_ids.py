@@ -65,7 +65,7 @@ class ShortIds:
         try:
             fields = json.loads(self._folder.read(_FILE, 1_024, one_link=False))
             key, reached = bytes.fromhex(fields["key"]), int(fields["next"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return secrets.token_bytes(_KEY_BYTES), secrets.randbelow(_SPACE)
         return (key, reached) if len(key) == _KEY_BYTES else (secrets.token_bytes(_KEY_BYTES), 0)
 

@@ -110,6 +110,13 @@ def test_history_tells_outcome_answer_and_person() -> None:
     assert "ana" in row
 
 
+def test_a_default_that_is_no_label_is_shown_beside_the_options() -> None:
+    options = [{"label": "Keep"}, {"label": "Archive"}]
+    asked = view(questions=[{"question": "What?", "options": options, "default": ["Delete it"]}])
+
+    assert "   default: Delete it" in rendered(*question_sheet(read_question(asked)))
+
+
 def test_a_sheet_shows_previews_defaults_and_the_story() -> None:
     asked = view(
         title="Release",

@@ -90,7 +90,11 @@ def test_a_link_says_where_it_leads() -> None:
 
     assert 'href="https://evil.example/login"' in html
     assert 'rel="noopener noreferrer nofollow"' in html
-    assert "(evil.example)" in html
+    assert "(evil.example/login)" in html
+    assert "(evil.example: bank@evil.example/x)" in str(
+        markdown.render("[your bank](https://bank@evil.example/x)")
+    )
+    assert "(a.example)" in str(markdown.render("<https://a.example/x>"))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +105,8 @@ def test_a_link_says_where_it_leads() -> None:
         "Delete the copy?\n\n```and the original\nrm copy\n```",
         "| Delete the copy? |\n|---|\n| yes | and the original |",
         "1. Delete the copy?\n7. and the original",
+        "[Delete the copy?](<https://a.b/ and the original>)",
+        "[Delete the copy?](mailto:a@b?subject=%20and%20the%20original)",
     ],
 )
 def test_nothing_that_markdown_would_leave_out_goes_unseen(asked: str) -> None:
@@ -109,6 +115,14 @@ def test_nothing_that_markdown_would_leave_out_goes_unseen(asked: str) -> None:
     assert "Delete the copy?" in shown
     assert "and the original" in shown
     assert "7." not in asked or 'value="7"' in shown
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["Ok?\n\n" + "> " * 101 + "\u274c", "| a |\n|---|\n| x | \u274c |", "- " * 120 + "\u274c"],
+)
+def test_a_sign_that_markdown_would_leave_out_is_shown(asked: str) -> None:
+    assert "\u274c" in str(markdown.render(asked))
 
 
 def test_markdown_is_rendered() -> None:

@@ -29,8 +29,8 @@ from pynchy.cli.text import to_json
 from pynchy.errors import ConfigError
 
 _ALLOW = ("permissions", "allow")
-# After how many milliseconds a call goes on in the background, where its answer is no word of a
-# person's any more. The newest Claude Code would do that in its terminal after two minutes.
+# After how many milliseconds a call goes on in the background, where its answer does not count as a
+# person's. The newest Claude Code does that in its terminal after two minutes.
 _BACKGROUND = ("env", BACKGROUND_VARIABLE)
 _NEVER = "0"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 _VARIABLES = {"claude": "CLAUDE_CODE_SESSION_ID"}
 _CALL_KEYS = {"codex": "threadId"}
-# Claude Code runs a task in the background: its model goes on without the answer, and is later told
-# that the answer is no word of a person's.
+# Claude Code runs a task in the background: its model goes on without the answer, which it is later
+# told not to take for a person's.
 _GOES_ON_WITHOUT = frozenset({"claude-code"})
 
 
