@@ -106,12 +106,18 @@ class Stage:
         return await self.host.listed(count, GROUP)
 
     async def resumable(self) -> None:
-        """Wait until what the program calls its session is written down; Claude Code calls it ours.
+        """Wait until its session can be found again: its id or Claude Code's conversation is kept.
 
-        A runner that is killed before that has a session which nobody can find again.
+        An agent that is killed before that has a session which nobody can resume.
         """
-        if self.program.agent != "claude":
+        if self.program.agent == "claude":
+            await until(self._has_conversation, "the conversation to be written down")
+        else:
             await until(lambda: [*self.home.glob(BOOK)], "the session's id to be known")
+
+    def _has_conversation(self) -> bool:
+        written = self.home.glob(".claude/projects/*/*.jsonl")
+        return any('"type":"user"' in path.read_text() for path in written)
 
     async def session(self, session_id: str, state: str) -> Json:
         """Wait until the host says that the session is in that state."""

@@ -63,6 +63,11 @@ class Terminal(Stage):
         self._runners.append(runner)
         return runner
 
+    async def resumable(self) -> None:
+        """See Stage; the other programs write their session down before they ask."""
+        if self.program.agent == "claude":
+            await super().resumable()
+
     def listed(self) -> str:
         """Return what the program itself says of its MCP servers."""
         command = [_COMMANDS[self.program.agent][0], "mcp", "list"]

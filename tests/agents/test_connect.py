@@ -65,6 +65,7 @@ async def test_a_late_answer_resumes_the_session_where_the_person_chose_so(
     await terminal.host.start()
     runner = terminal.begin(PROMPT)
     [question] = await terminal.asked()
+    await terminal.resumable()
 
     runner.kill()
     terminal.host.answer(question["short_id"], "2")
@@ -85,6 +86,7 @@ async def test_without_that_choice_the_answer_is_kept_until_the_agent_asks_for_i
     runner = terminal.begin(PROMPT)
     [question] = await terminal.asked()
     target = question["request_id"]
+    await terminal.resumable()
 
     runner.kill()
     terminal.host.answer(target, "2")

@@ -320,6 +320,7 @@ async def test_a_version_that_cannot_park_is_resumed_by_a_prompt_when_it_was_kil
     await run(stage)
     [question] = await stage.asked()
     await put_off(stage, question)
+    await stage.resumable()
 
     stage.kill_agents()
     stage.host.answer(question["short_id"], "2")
