@@ -60,7 +60,7 @@ async def test_hostile_text_is_shown_and_does_nothing(host: Host, open_window: O
     assert "\u200b" not in text
     hrefs = await card.locator(".md a").evaluate_all("links => links.map(link => link.href)")
     assert set(hrefs) == {"https://evil.example/login", "http://evil.example/pixel.png"}
-    await window.says(card, "your bank (evil.example)")
+    await window.says(card, "your bank (evil.example/login)")
     await card.get_by_role("button", name="Show all").click()
     await card.get_by_role("button", name="Show less").click()
     await expect(
