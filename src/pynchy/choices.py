@@ -37,9 +37,9 @@ def ask_back(
     """
     said = []
     for place, label in enumerate(labels, 1):
-        ways = (str(place), f"{place}. {label}", label)
-        way = next((way for way in ways if means(way) == {label}), None)
         if label in meant:
+            ways = (str(place), f"{place}. {label}", label)
+            way = next((way for way in ways if means(way) == {label}), None)
             said.append(f"“{lead}{way}” for number {place}" if way else f"{place} only by a click")
     return f"that could mean several options; say {', '.join(said)}"
 

@@ -159,7 +159,8 @@ def _lone_number(text: str) -> int | None:
 def _by_number(choices: Choices, text: str, numbers: Numbers) -> Choice | _Clash:
     found = _at_places(choices, numbers)
     # Lines such as “1. 2” are numbers, too.
-    listed = _listed(choices, text) if choices.question.multi_select else None
+    may_be_lines = choices.question.multi_select and len(text) <= _LONGEST_LIST
+    listed = _listed(choices, text) if may_be_lines else None
     if not isinstance(listed, Picked) or numbers.unsure:
         return found
     if isinstance(found, Picked) and set(found.labels) != set(listed.labels):
