@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pynchy.cli.screen.app import InboxApp
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 HERE = Path(__file__).parent

@@ -7,10 +7,10 @@ import sys
 def main() -> None:
     """Run what the words say."""
     if sys.argv[1:2] == ["status"] or "--line" in sys.argv:
-        from pynchy import glance  # noqa: PLC0415 - only for this
+        from pynchy import status_line  # noqa: PLC0415 - only for this
 
-        if glance.wants_line(sys.argv[1:]):
-            glance.show_line(sys.argv[1:], os.environ)
+        if status_line.wants_line(sys.argv[1:]):
+            status_line.show_line(sys.argv[1:], os.environ)
             return
     from pynchy.cli import main as run  # noqa: PLC0415 - slow to import
 

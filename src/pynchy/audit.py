@@ -32,7 +32,7 @@ _CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AuditLine:
     """One event as it is stored and sent."""
 
     sequence: int
@@ -44,7 +44,7 @@ class Line:
 class _Subscriber:
     """One reader. What it has been given it gets in full, also when it is sent home."""
 
-    lines: deque[Line] = field(default_factory=deque)
+    lines: deque[AuditLine] = field(default_factory=deque)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     over: bool = False
     waiting_bytes: int = 0
@@ -54,7 +54,7 @@ class _Subscriber:
         """True while there is room for what happens next."""
         return len(self.lines) < _QUEUE and self.waiting_bytes < _QUEUE_BYTES
 
-    def give(self, line: Line) -> None:
+    def give(self, line: AuditLine) -> None:
         self.lines.append(line)
         self.waiting_bytes += len(line.data)
         self.wake.set()
@@ -63,7 +63,7 @@ class _Subscriber:
         self.over = True
         self.wake.set()
 
-    async def next(self) -> Line | None:
+    async def next(self) -> AuditLine | None:
         """Return the next line, or None after the last."""
         while not self.lines:
             if self.over:
@@ -87,7 +87,7 @@ class AuditLog:
         self._size = 0
         self._written = 0
         self._told = 0
-        self._ready: dict[int, Line] = {}
+        self._ready: dict[int, AuditLine] = {}
         self.problem: str | None = None
 
     @property
@@ -114,12 +114,12 @@ class AuditLog:
             self._fd = -1
 
     @contextmanager
-    def telling(self, events: Iterable[Event]) -> Iterator[None]:
+    def publishing(self, events: Iterable[Event]) -> Iterator[None]:
         """Write the events down at once, and pass them on when the block is over, however it ends.
 
         Until then whatever is written later waits too.
         """
-        lines: list[Line] = []
+        lines: list[AuditLine] = []
         try:
             lines.extend(self._append(event) for event in events)
             yield
@@ -127,17 +127,17 @@ class AuditLog:
             for line in lines:
                 self._publish(line)
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         """Write the event down and pass it on."""
-        with self.telling([event]):
+        with self.publishing([event]):
             pass
 
-    def _append(self, event: Event) -> Line:
+    def _append(self, event: Event) -> AuditLine:
         """Write the event down. A full disk is reported and costs the line, never the question."""
         # A number is taken only by what can be told: readers wait for every one.
         data = wire.event_json(self._written + 1, event)
         self._written += 1
-        line = Line(self._written, event.kind.value, data)
+        line = AuditLine(self._written, event.kind.value, data)
         try:
             self._write(data + b"\n")
             self.problem = None
@@ -147,14 +147,14 @@ class AuditLog:
             self.problem = f"the event log cannot be written: {exc.strerror}"
         return line
 
-    def _publish(self, line: Line) -> None:
+    def _publish(self, line: AuditLine) -> None:
         """Pass the line on to everybody who listens, once all before it were passed on."""
         self._ready[line.sequence] = line
         while (following := self._ready.pop(self._told + 1, None)) is not None:
             self._told += 1
             self._pass_on(following)
 
-    def _pass_on(self, line: Line) -> None:
+    def _pass_on(self, line: AuditLine) -> None:
         """Give the line to every reader; one that does not keep up is sent home."""
         for subscriber in list(self._subscribers):
             if subscriber.keeps_up:
@@ -163,7 +163,7 @@ class AuditLog:
                 self._subscribers.discard(subscriber)
                 subscriber.finish()
 
-    async def stream(self, after: int | None) -> AsyncIterator[Line]:
+    async def stream(self, after: int | None) -> AsyncIterator[AuditLine]:
         """Yield what came after that number and then what happens; None for only what happens."""
         with self._subscribed() as subscriber:
             seen = self._told if after is None else after
@@ -183,7 +183,7 @@ class AuditLog:
         finally:
             self._subscribers.discard(subscriber)
 
-    async def _read_between(self, after: int, last: int) -> AsyncIterator[Line]:
+    async def _read_between(self, after: int, last: int) -> AsyncIterator[AuditLine]:
         """Yield the lines after that number, up to the last that was told when this was called."""
         # All are opened before the first is read: a rotation in between would hide one.
         with ExitStack() as stack:
@@ -234,11 +234,11 @@ class AuditLog:
         base.rename(base.with_name(f"{_NAME}.1"))
 
 
-def _parse(raw: bytes) -> Line | None:
+def _parse(raw: bytes) -> AuditLine | None:
     sequence = wire.read_sequence(raw)
     if sequence is None:
         return None
-    return Line(sequence, wire.read_event_kind(raw), raw.rstrip(b"\n"))
+    return AuditLine(sequence, wire.read_event_kind(raw), raw.rstrip(b"\n"))
 
 
 def _last_sequence(path: Path) -> int:

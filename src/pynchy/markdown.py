@@ -13,9 +13,9 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 # Each opening bracket is a search for its end: 20,000 of them would take seconds.
-_MOST_BRACKETS = 500
+_MAX_BRACKETS = 500
 # Every row of a table has as many cells as its head, whether they are written or not.
-_MOST_CELLS = 2_000
+_MAX_CELLS = 2_000
 # What Markdown is written with, and nothing that says anything.
 _MARKUP = re.compile(r"[\s!-/:-@\[-`{-~]+")
 
@@ -29,7 +29,7 @@ def make_reader(renderer: type[RendererHTML] = RendererHTML) -> MarkdownIt:
 
 def read(reader: MarkdownIt, text: str) -> list[Token] | None:
     """Return the text's tokens; None where it is to be shown as it stands."""
-    if text.count("[") > _MOST_BRACKETS or text.count("|") > _MOST_CELLS:
+    if text.count("[") > _MAX_BRACKETS or text.count("|") > _MAX_CELLS:
         return None
     tokens = reader.parse(text)
     shown = "".join(f"{token.info}{token.content}" for token in tokens)

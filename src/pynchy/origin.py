@@ -8,7 +8,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingsSource:
     """Where settings come from: `path` is None where the defaults count.
 
     `digest` is empty where the file cannot be read twice, such as a pipe.

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.errors import ChannelUnavailable, DeliveryFailed, DuplicateRequest
+from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import (
     Card,
     CardRef,
@@ -29,7 +30,6 @@ from pynchy.model import (
     State,
 )
 from pynchy.pending.base import HistoryQuery, Stored
-from pynchy.sessions.base import Launch, RunnerEnd
 
 NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
@@ -145,19 +145,19 @@ class FakeChannel(Channel):
     def __init__(self, name: str = "fake", *, checks_users: bool = True) -> None:
         self.name = name
         self.checks_users = checks_users
-        self.desk: ReplyDesk | None = None
+        self.handler: ReplyHandler | None = None
         self.shown: list[Sent] = []
         self.settled: list[Sent] = []
         self.show_failures = 0
         self.settle_failures = 0
 
-    async def open(self, desk: ReplyDesk) -> None:
+    async def open(self, handler: ReplyHandler) -> None:
         """See Channel."""
-        self.desk = desk
+        self.handler = handler
 
     async def close(self) -> None:
         """See Channel."""
-        self.desk = None
+        self.handler = None
 
     async def send_ask_user(
         self,

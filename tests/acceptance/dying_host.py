@@ -18,12 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pynchy import folder
-from pynchy.app import running_host
+from pynchy import safe_folder
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.datafolder import DataFolder
-from pynchy.sessions.command import CommandLauncher
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
+from pynchy.launchers.command import CommandLauncher
 
 
 class Death:
@@ -51,7 +51,7 @@ class Death:
             setattr(owner, name, self._around_function(name, method))
 
     def _around_function(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(this: folder.Folder, file: str, *rest: Any) -> Any:
+        def wrapped(this: safe_folder.Folder, file: str, *rest: Any) -> Any:
             what = f"{name} {this.path.name}/{file}"
             self.point(f"before {what}")
             result = method(this, file, *rest)
@@ -111,7 +111,7 @@ def serve(order: dict[str, Any]) -> None:
     base = Path(order["base"])
     death = Death(base / "points", order["point"])
     for name in ("create", "replace", "remove"):
-        death.around(folder.Folder, name)
+        death.around(safe_folder.Folder, name)
     death.within_create()
     death.around(Chat, "send_ask_user")
     death.around(Chat, "settle_card")

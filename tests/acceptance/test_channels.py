@@ -15,12 +15,12 @@ import pytest
 from tests.acceptance.support import Json, MailboxAgent, Person, agent_of
 from tests.waiting import DEADLINE_SECONDS, until
 
-from pynchy.app import running_host
 from pynchy.bridge import cards
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.config import Settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import AlreadyOver, ChannelUnavailable, NotAllowed
+from pynchy.host import running_host
 from pynchy.model import PendingQuestion, Reply
 
 
@@ -35,11 +35,11 @@ class Chat(Channel):
         self.settled: list[Any] = []
         self.trouble: str | None = None
         self.looks = 0
-        self._desk: ReplyDesk | None = None
+        self._ledger: ReplyHandler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def open(self, desk: ReplyDesk) -> None:
-        self._desk, self._loop = desk, asyncio.get_running_loop()
+    async def open(self, desk: ReplyHandler) -> None:
+        self._ledger, self._loop = desk, asyncio.get_running_loop()
         if self.send == "is closed":
             raise ChannelUnavailable("it is closed")
         await self._break("opening")
@@ -92,10 +92,10 @@ class Chat(Channel):
         reply = Reply(
             target, by=f"{user}'s name", channel=self.name, values=(value,), user_id=user, chat=chat
         )
-        assert self._desk
+        assert self._ledger
         assert self._loop
         answering: Future[PendingQuestion] = asyncio.run_coroutine_threadsafe(
-            self._desk.answer(reply),  # type: ignore[arg-type]
+            self._ledger.answer(reply),  # type: ignore[arg-type]
             self._loop,
         )
         return answering.result(DEADLINE_SECONDS)
@@ -214,7 +214,7 @@ async def test_a_broken_channel_leaves_the_question_to_the_next(
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let failed cards be tried again without much waiting."""
     monkeypatch.setattr(cards, "_WAIT_SECONDS", 0.02)
-    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_POLL_SECONDS", 0.02)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -264,7 +264,7 @@ async def test_a_card_is_settled_as_soon_as_its_channel_is_back(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
-    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_POLL_SECONDS", 0.02)
     chat = Chat("chat", settle_failures=1)
     host = start_with(chat)
     agent = MailboxAgent(host.group("team"))
@@ -286,7 +286,7 @@ async def test_a_channel_that_is_back_is_noticed_while_another_is_still_broken(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "_WAIT_SECONDS", 3_600.0)
-    monkeypatch.setattr(cards, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(cards, "_POLL_SECONDS", 0.02)
     away, broken = Chat("away", "is down"), Chat("broken", "is down")
     away.trouble = "the service is down"
     host = start_with(away, broken, Chat("good"))

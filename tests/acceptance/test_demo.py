@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.demo.console import Screen, Voices
 from pynchy.demo.errors import DemoFailed
 from pynchy.demo.person import ScriptedPerson
-from pynchy.demo.stage import Stage
+from pynchy.demo.processes import Stage
 from pynchy.demo.story import tell
-from pynchy.demo.voices import Screen, Voices
 
 PYNCHY = Path(sys.executable).with_name("pynchy")
 PATIENCE_SECONDS = 40.0

@@ -8,7 +8,7 @@ from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, Json, MailboxAgent, Runs
 from tests.waiting import until
 
-AGAIN = "outcome again"
+RETRY_SECONDS = "outcome again"
 
 
 async def receive_the_first_of_two(host: Host) -> tuple[MailboxAgent, str, str]:
@@ -44,7 +44,7 @@ async def test_what_a_killed_runner_had_just_received_is_restated_before_the_new
         await host.restart()
     prompt = await resumed_prompt(host, runs, second)
 
-    assert AGAIN in prompt
+    assert RETRY_SECONDS in prompt
     restated, _, new = prompt.partition("Where to?")
     assert first in restated
     assert "Deploy?" in restated
@@ -70,7 +70,7 @@ async def test_the_host_dies_before_it_notices_the_receipt_and_the_answer_is_res
     await host.closed(first)
     prompt = await resumed_prompt(host, runs, second)
 
-    assert AGAIN in prompt
+    assert RETRY_SECONDS in prompt
     assert "Answer: No" in prompt
 
 
@@ -82,7 +82,7 @@ async def test_a_runner_that_ended_in_order_is_told_nothing_again(
 
     agent.leave()
 
-    assert AGAIN not in await resumed_prompt(host, runs, second)
+    assert RETRY_SECONDS not in await resumed_prompt(host, runs, second)
 
 
 @pytest.mark.parametrize("sign", ["ask", "withdraw", "event"])
@@ -108,7 +108,7 @@ async def test_after_a_sign_of_life_nothing_is_told_again(
     await until(lambda: not list(agent.tasks.glob("*.json")), "the request to be taken")
     agent.die()
 
-    assert AGAIN not in await resumed_prompt(host, runs, second)
+    assert RETRY_SECONDS not in await resumed_prompt(host, runs, second)
 
 
 @pytest.mark.parametrize("no_sign", ["cancel", "started", "failed"])
@@ -125,7 +125,7 @@ async def test_a_cancel_a_start_and_a_word_of_failure_are_no_signs_of_life(
     await until(lambda: not list(agent.tasks.glob("*.json")), "the request to be taken")
     agent.die()
 
-    assert AGAIN in await resumed_prompt(host, runs, second)
+    assert RETRY_SECONDS in await resumed_prompt(host, runs, second)
 
 
 async def test_a_resume_that_fails_restates_again_and_one_that_works_ends_that(
@@ -147,8 +147,8 @@ async def test_a_resume_that_fails_restates_again_and_one_that_works_ends_that(
     prompt = await resumed_prompt(host, runs, third)
 
     prompts = [run["initial"]["prompt"] for run in runs.started()]
-    assert [AGAIN in p for p in prompts] == [True, True, True, False]
-    assert AGAIN not in prompt
+    assert [RETRY_SECONDS in p for p in prompts] == [True, True, True, False]
+    assert RETRY_SECONDS not in prompt
 
 
 async def test_a_program_that_fails_to_resume_is_given_the_restated_answer_again(
@@ -169,7 +169,7 @@ async def test_a_program_that_fails_to_resume_is_given_the_restated_answer_again
     host.answer(second, "1")
     await host.state(second, "undelivered")
 
-    assert [AGAIN in each.read_text() for each in prompts.iterdir()] == [True, True]
+    assert [RETRY_SECONDS in each.read_text() for each in prompts.iterdir()] == [True, True]
 
 
 @pytest.mark.parametrize("mode", ["acknowledge", "exit-0"])
@@ -185,9 +185,9 @@ async def test_what_was_restated_to_a_runner_that_ended_well_is_not_restated_onc
     await host.closed(first)
     agent.die()
 
-    assert AGAIN in await resumed_prompt(host, runs, second)
+    assert RETRY_SECONDS in await resumed_prompt(host, runs, second)
     await until(runs.succeeded, "the end of the runner")
-    assert AGAIN not in await resumed_prompt(host, runs, third)
+    assert RETRY_SECONDS not in await resumed_prompt(host, runs, third)
 
 
 @pytest.mark.parametrize("mode", ["fail", "finish"])
@@ -212,7 +212,7 @@ async def test_of_a_session_that_pynchy_started_the_runners_end_decides(
     runs.do("finish")
     prompt = await resumed_prompt(host, runs, second)
 
-    assert (AGAIN in prompt) is (mode == "fail")
+    assert (RETRY_SECONDS in prompt) is (mode == "fail")
 
 
 def _said(host: Host, session_id: str, mode: str) -> bool:

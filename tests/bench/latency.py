@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tests.bench.figures import Line, Sample, Unit, line
 
-from pynchy.datafolder import DataFolder, HostAddress
+from pynchy.data_dir import DataFolder, HostAddress
 
 GROUP = "bench"
 ROUNDS = 300

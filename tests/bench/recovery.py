@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from tests.bench.figures import Line, Sample, Unit, line
 from tests.bench.questions import open_question
 
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.pending.files import FileStore
 
 OPEN = 10_000

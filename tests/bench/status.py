@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.bench.figures import Line, Sample, Unit, line
 from tests.bench.recovery import Start, fill
 
-from pynchy.datafolder import DataFolder
-from pynchy.glance import get_object
+from pynchy.data_dir import DataFolder
+from pynchy.status_line import get_object
 
 OPEN = 10_000
 QUICK_OPEN = 100
@@ -23,7 +23,7 @@ ROUNDS = 21
 QUICK_ROUNDS = 2
 CALLS = 50
 _PYNCHY = str(Path(sys.executable).with_name("pynchy"))
-_LONGEST_SECONDS = 60.0
+_MAX_SECONDS_LENGTH = 60.0
 
 
 def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every part is called so
@@ -76,5 +76,5 @@ def _children() -> float:
 def _ask(data: DataFolder) -> float:
     started = time.perf_counter()
     address = data.host()
-    get_object(address.url, address.token, "/api/status", _LONGEST_SECONDS)
+    get_object(address.url, address.token, "/api/status", _MAX_SECONDS_LENGTH)
     return (time.perf_counter() - started) * 1_000

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from pynchy import app
+from pynchy import host
 from pynchy.config import HttpSettings, Settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.model import Ending, PendingQuestion
 from pynchy.pending.files import FileStore
 
@@ -28,7 +28,7 @@ async def main(data: DataFolder) -> None:
     settings = Settings(
         http=HttpSettings(port=0), requests_per_second=10_000.0, request_burst=10_000
     )
-    async with app.running_host(settings, data):
+    async with host.running_host(settings, data):
         say("ready")
         await asyncio.to_thread(sys.stdin.read)
     for request_id, moment in accepted_at.items():
@@ -41,5 +41,5 @@ def say(*values: object) -> None:
 
 
 if __name__ == "__main__":
-    app.FileStore = TimedStore  # type: ignore[misc, attr-defined]
+    host.FileStore = TimedStore  # type: ignore[misc, attr-defined]
     asyncio.run(main(DataFolder(Path(sys.argv[1]))))

@@ -9,11 +9,11 @@ from tests.waiting import until
 from tests.whatsapp.support import STAND_IN, pair
 
 from pynchy.bridge.cards import card_of
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.local import LocalChannel
 from pynchy.channels.slack.channel import Secrets, SlackChannel
 from pynchy.channels.web import WebChannel
-from pynchy.channels.whatsapp.audience import Audience
+from pynchy.channels.whatsapp.audience import WhatsAppGroups
 from pynchy.channels.whatsapp.channel import WhatsAppChannel
 from pynchy.config import SlackChannelSettings
 from pynchy.errors import AskingUnsupported
@@ -48,14 +48,14 @@ async def whatsapp_channel(folder: Path) -> AsyncIterator[Channel]:
     home = folder / "whatsapp"
     with WhatsAppStandIn() as whatsapp, pytest.MonkeyPatch.context() as patch:
         patch.setenv(STAND_IN, whatsapp.address)
-        made = WhatsAppChannel(home, home / "session.db", Audience(), pace_seconds=0)
+        made = WhatsAppChannel(home, home / "session.db", WhatsAppGroups(), pace_seconds=0)
         await made.open(NoCards())
         await until(lambda: made.problem() is None, "the connection")
         yield made
         await made.close()
 
 
-class NoCards(ReplyDesk):
+class NoCards(ReplyHandler):
     """A desk that nobody has come to."""
 
     def open_cards(self, channel: str) -> list[ShownCard]:

@@ -12,10 +12,10 @@ from tests.waiting import until
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
+from pynchy.launchers import job_runner
+from pynchy.launchers.base import Launch
+from pynchy.launchers.docker import DockerLauncher
 from pynchy.model import GroupName, RequestId, SessionId
-from pynchy.sessions import supervisor
-from pynchy.sessions.base import Launch
-from pynchy.sessions.docker import DockerLauncher
 
 GROUP = GroupName("g1")
 DEAF = """
@@ -58,9 +58,9 @@ def kill_what_started_it(data: Path) -> None:
     """kill -9 the supervisors of this folder, and the engine's commands below them."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         words = path.read_bytes().decode(errors="replace").split("\0")
-        if supervisor.__file__ in words and str(data) in words[-2]:
+        if job_runner.__file__ in words and str(data) in words[-2]:
             pid = int(path.parts[2])
-            for below in [*supervisor.descendants(pid), pid]:
+            for below in [*job_runner.descendants(pid), pid]:
                 os.kill(below, signal.SIGKILL)
 
 

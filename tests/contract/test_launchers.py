@@ -16,13 +16,13 @@ from tests.waiting import until
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
+from pynchy.launchers.base import Launch, Launcher, Runner
+from pynchy.launchers.bubblewrap import BubblewrapLauncher
+from pynchy.launchers.command import CommandLauncher
+from pynchy.launchers.docker import DockerLauncher
+from pynchy.launchers.process import ProcessLauncher
+from pynchy.launchers.sandbox import SandboxLauncher
 from pynchy.model import GroupName, RequestId, SessionId
-from pynchy.sessions.base import Launch, Launcher, Runner
-from pynchy.sessions.box import BoxedLauncher
-from pynchy.sessions.bubblewrap import BubblewrapLauncher
-from pynchy.sessions.command import CommandLauncher
-from pynchy.sessions.docker import DockerLauncher
-from pynchy.sessions.process import ProcessLauncher
 from pynchy.testing import FakeLauncher, FakeRunner
 
 GROUP = GroupName("g1")
@@ -87,7 +87,7 @@ class BoxBench(CommandBench):
     """A box: what the runner needs lies in its workspace."""
 
     kind = "bubblewrap"
-    launcher_class: type[BoxedLauncher] = BubblewrapLauncher
+    launcher_class: type[SandboxLauncher] = BubblewrapLauncher
     inside = ""
 
     def restarted(self) -> Launcher:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pynchy.launchers.base import SessionStore
 from pynchy.model import (
     GroupName,
     RequestId,
@@ -13,9 +14,8 @@ from pynchy.model import (
     SessionState,
     Unconfirmed,
 )
-from pynchy.sessions.base import SessionStore
-from pynchy.sessions.files import FileSessions
 from pynchy.testing import NOON, MemorySessions
+from pynchy.tracking.session_files import FileSessions
 
 
 @pytest.fixture(params=["files", "memory"])

@@ -1,6 +1,6 @@
 """A file layer that records what is written and synced, and replays what a power cut may leave.
 
-It stands between `pynchy.folder` and the operating system. What counts as surely on the disk: the
+It stands between `pynchy.safe_folder` and the operating system. Surely on the disk are: the
 content of a file after its fsync, and a change of a folder after the folder's fsync. Of everything
 else any part may survive in any combination: that is harsher than real file systems are.
 """
@@ -63,7 +63,7 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
-    # What pynchy.folder calls.
+    # What pynchy.safe_folder calls.
 
     def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         fd = os.open(path, flags, mode, dir_fd=dir_fd)

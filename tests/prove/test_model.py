@@ -42,7 +42,7 @@ from pynchy.model import RequestId as HostRequestId
 from pynchy.testing import FakeClock, FakeLauncher, FakeRunner
 
 GROUPS = (RESUMABLE, RESUMABLE, KEPT)
-MOST_QUESTIONS = 4
+MAX_QUESTIONS = 4
 PEOPLE = ("ana", "ben", "cy")
 TURNS = st.integers(0, 12)
 
@@ -175,7 +175,7 @@ class Machine(RuleBasedStateMachine):
         group=st.sampled_from(GROUPS),
         has_default=st.booleans(),
     )
-    @precondition(lambda self: len(self.asked) < MOST_QUESTIONS)
+    @precondition(lambda self: len(self.asked) < MAX_QUESTIONS)
     def ask(self, group: str, has_default: bool) -> Asked:  # noqa: FBT001
         asked = self.new_question(group, has_default=has_default)
         self.run(self.world.take(asked.group, asked.request_id, asked.data))
@@ -183,7 +183,7 @@ class Machine(RuleBasedStateMachine):
         return asked
 
     @rule(target=questions, group=st.sampled_from(GROUPS), turns=TURNS)
-    @precondition(lambda self: len(self.asked) < MOST_QUESTIONS)
+    @precondition(lambda self: len(self.asked) < MAX_QUESTIONS)
     def ask_and_crash(self, group: str, turns: int) -> Asked:
         """The host dies while it records the question; the file is still there for the next one."""
         asked = self.new_question(group, has_default=False)
@@ -294,13 +294,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), value=st.sampled_from(["1", "2", "maybe"]))
     def answer(self, asked: Asked, who: str, value: str) -> None:
-        self.reply(asked, lambda: self.world.answering.answer(self.a_reply(asked, who, value)))
+        self.reply(asked, lambda: self.world.answers.answer(self.a_reply(asked, who, value)))
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), turns=TURNS)
     def answer_and_crash(self, asked: Asked, who: str, turns: int) -> None:
         """The host dies around the answer; what it acknowledged must be there after the restart."""
         before = self.found(asked)
-        work = self.world.answering.answer(self.a_reply(asked, who, "1"))
+        work = self.world.answers.answer(self.a_reply(asked, who, "1"))
         acknowledged = self.crash_during(work, turns)
         after = self.found(asked)
         if before.ending is None and acknowledged is not None:
@@ -314,12 +314,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def decline(self, asked: Asked, who: str) -> None:
-        self.reply(asked, lambda: self.world.answering.decline(self.a_reply(asked, who)))
+        self.reply(asked, lambda: self.world.answers.decline(self.a_reply(asked, who)))
 
     @rule(asked=questions, value=st.sampled_from(["9", " "]))
     def answer_nonsense(self, asked: Asked, value: str) -> None:
         try:
-            self.run(self.world.answering.answer(self.a_reply(asked, "ana", value)))
+            self.run(self.world.answers.answer(self.a_reply(asked, "ana", value)))
         except ReplyRejected:
             return
         raise AssertionError("nonsense was taken for an answer")
@@ -328,7 +328,7 @@ class Machine(RuleBasedStateMachine):
     def several_answer_at_once(self, asked: Asked) -> None:
         async def race() -> list[Any]:
             tries = [
-                self.world.answering.answer(self.a_reply(asked, who, str(1 + n % 2)))
+                self.world.answers.answer(self.a_reply(asked, who, str(1 + n % 2)))
                 for n, who in enumerate(PEOPLE)
             ]
             return list(await asyncio.gather(*tries, return_exceptions=True))
@@ -427,7 +427,7 @@ class Machine(RuleBasedStateMachine):
     def about(self, asked: Asked, kind: str) -> None:
         data = agent_wire.encode_about(kind, RequestId(asked.request_id))
         envelope = wire.read_envelope(data, "x")
-        self.run(self.world.asking.handle(GroupName(asked.group), envelope))
+        self.run(self.world.ask_handler.handle(GroupName(asked.group), envelope))
 
     def a_reply(self, asked: Asked, who: str, value: str = "") -> Reply:
         return Reply(asked.request_id, who, "local", (value,) if value else ())

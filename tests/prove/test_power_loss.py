@@ -64,7 +64,7 @@ class Stage:
         await self.world.rest()
 
     async def answer(self) -> None:
-        pending = await self.world.answering.answer(Reply(Q1, "ana", "local", ("1",)))
+        pending = await self.world.answers.answer(Reply(Q1, "ana", "local", ("1",)))
         assert pending.ending is not None
         self.recorder.promise(Ended(pending.ending))
         await self.world.rest()
@@ -106,7 +106,7 @@ async def expired(stage: Stage) -> None:
     await stage.ask()
     stage.clock.move(ANSWER_TTL)
     await stage.world.expiry.end_due()
-    ending = stage.world.desk.get((GROUP, Q1)).ending
+    ending = stage.world.ledger.get((GROUP, Q1)).ending
     assert ending is not None
     stage.recorder.promise(Ended(ending))
     await stage.world.rest()
@@ -130,7 +130,7 @@ def play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch, **flaw: Any) -> Re
     """Play the scenario to its end on a recorded disk."""
     with made_folder() as folder, monkeypatch.context() as patched:
         recorder = Recorder(folder, **flaw)
-        patched.setattr("pynchy.folder.os", recorder)
+        patched.setattr("pynchy.safe_folder.os", recorder)
         recorder.was_made(folder / "ipc")
 
         async def whole() -> None:

@@ -14,27 +14,27 @@ from typing import Any
 
 from pynchy import wire
 from pynchy.audit import AuditLog
-from pynchy.bridge.answer import Answering
-from pynchy.bridge.ask import Asking
+from pynchy.bridge.answer import AnswerService
+from pynchy.bridge.ask import AskHandler
 from pynchy.bridge.cards import Cards
-from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
 from pynchy.bridge.expire import Expiry
-from pynchy.bridge.liveness import Liveness
-from pynchy.bridge.register import Register
-from pynchy.bridge.restating import Restating
-from pynchy.bridge.roll import Roll
+from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.config import LauncherSettings, Settings
-from pynchy.folder import Folder
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
-from pynchy.sessions.files import FileSessions
+from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
+from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.session_files import FileSessions
+from pynchy.tracking.table import SessionTable
+from pynchy.tracking.tracker import SessionTracker
 
 RESUMABLE, KEPT = "resumable", "kept"
 ANSWER_TTL = timedelta(days=7)
@@ -95,32 +95,38 @@ class World:
         self.audit.open()
         self.index = PendingIndex()
         self.store = FileStore(self.folder / "ipc")
-        self.desk = Desk(self.store, self.index, self.audit, self.clock.now)
+        self.ledger = QuestionLedger(self.store, self.index, self.audit, self.clock.now)
         self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
         launchers = {GroupName(RESUMABLE): self.launcher}
         liveness = Liveness(self.mailboxes, Leases(10**9), launchers)
-        self.roll = Roll(Register(FileSessions(self.folder), 100), self.desk, liveness)
-        restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
-        self.delivery = Delivery(
-            self.desk,
-            self.mailboxes,
-            Sessions(self.roll, restating),
-            {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
-            Patience(timedelta(0), 4, timedelta(days=365)),
+        self.tracker = SessionTracker(
+            SessionTable(FileSessions(self.folder), 100), self.ledger, liveness
         )
-        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.roll, self.settings)
-        cards = Cards(self.desk, {"local": self.channel}, 10)
-        crew = Crew(cards, self.delivery, self.expiry)
-        self.caretaker = Caretaker(self.desk, crew, self.settings, self._tasks)
+        lost_answers = LostAnswers(self.tracker, self.ledger, self.store, self.mailboxes)
+        self.delivery = Delivery(
+            self.ledger,
+            self.mailboxes,
+            SessionParts(self.tracker, lost_answers),
+            {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
+            DeliveryLimits(timedelta(0), 4, timedelta(days=365)),
+        )
+        self.expiry = Expiry(self.ledger, self.store, self.mailboxes, self.tracker, self.settings)
+        cards = Cards(self.ledger, {"local": self.channel}, 10)
+        services = QuestionServices(cards, self.delivery, self.expiry)
+        self.workers = QuestionWorkers(self.ledger, services, self.settings, self._tasks)
         short_ids = ShortIds(Folder(self.folder), self.index.has_short_id)
-        self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, self.settings)
-        self.answering = Answering(self.desk, self.store, {"local": self.channel}, self.settings)
-        self.asking.on_sign_of_life = restating.sign_of_life
-        loaded = await self.caretaker.load(self.store)
-        await self.roll.load(self._tasks)
-        self.caretaker.resume(loaded)
+        self.ask_handler = AskHandler(
+            self.ledger, self.store, self.mailboxes, short_ids, self.settings
+        )
+        self.answers = AnswerService(
+            self.ledger, self.store, {"local": self.channel}, self.settings
+        )
+        self.ask_handler.on_confirm_activity = lost_answers.confirm_activity
+        loaded = await self.workers.load(self.store)
+        await self.tracker.load(self._tasks)
+        self.workers.resume(loaded)
 
     async def stop(self) -> None:
         """Stop as a crash would: every task is cancelled where it is, memory is gone."""
@@ -129,20 +135,20 @@ class World:
 
     async def take(self, group: str, request_id: str, data: bytes) -> None:
         """Hand the question's file to the host, as intake does."""
-        key = await self.asking.handle(GroupName(group), wire.read_envelope(data, request_id))
+        key = await self.ask_handler.handle(GroupName(group), wire.read_envelope(data, request_id))
         if key is not None:
-            self.caretaker.asked(key)
+            self.workers.asked(key)
 
     async def rest(self) -> None:
         """Let everything happen that follows from what was done."""
         self.wake()
         for _ in range(60):
             await asyncio.sleep(0)
-        await self.roll.look()
+        await self.tracker.look()
 
     def wake(self) -> None:
         for pending in self.index:
-            self.desk.wake(pending.key)
+            self.ledger.notify(pending.key)
 
 
 def memory_folder() -> str | None:

@@ -13,7 +13,7 @@ from tests.sandbox.support import GROUP, Boxes
 from tests.sandbox.test_walls import WRITES, open_near, supervisors_of
 from tests.waiting import until
 
-from pynchy.sessions import supervisor
+from pynchy.launchers import job_runner
 
 # An engine and an image that is there already, where none can be built: podman, localhost/mine.
 ENGINE = os.environ.get("PYNCHY_TEST_ENGINE", "docker")
@@ -111,7 +111,7 @@ async def test_a_container_that_outlived_its_supervisor_is_removed_by_the_next_h
 
     boxes.host.kill()
     for pid in supervisors_of(boxes):
-        for below in [*supervisor.descendants(pid), pid]:
+        for below in [*job_runner.descendants(pid), pid]:
             os.kill(below, signal.SIGKILL)
     assert len(containers_of(boxes)) == 1
     await boxes.host.start()

@@ -13,7 +13,7 @@ from tests.acceptance.support import MailboxAgent
 from tests.sandbox.support import Boxes
 from tests.waiting import until
 
-from pynchy.sessions import supervisor
+from pynchy.launchers import job_runner
 
 WRITES = """
 for name in ("tasks", "responses", "input", "pending_questions"):
@@ -251,7 +251,7 @@ def supervisors_of(boxes: Boxes) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = path.read_bytes().decode().split("\0")
-            if supervisor.__file__ in words and str(boxes.host.data) in words[-2]:
+            if job_runner.__file__ in words and str(boxes.host.data) in words[-2]:
                 found.append(int(path.parts[2]))
     return found
 

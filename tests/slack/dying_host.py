@@ -14,10 +14,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 from tests.acceptance import dying_host
 from tests.acceptance.dying_host import Death
 
-from pynchy import folder
-from pynchy.app import running_host
+from pynchy import safe_folder
 from pynchy.config import load_settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
 
 
 def serve(order: dict[str, Any]) -> None:
@@ -26,7 +26,7 @@ def serve(order: dict[str, Any]) -> None:
     os.environ |= order["environ"]
     death = Death(base / "points", order["point"])
     for name in ("create", "replace", "remove"):
-        death.around(folder.Folder, name)
+        death.around(safe_folder.Folder, name)
     death.within_create()
     death.around(AsyncWebClient, "chat_postMessage")
     death.around(AsyncWebClient, "chat_update")

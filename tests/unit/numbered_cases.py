@@ -6,12 +6,12 @@ from typing import Any, assert_never
 
 from pynchy.channels.numbered import (
     Answers,
+    ChatMessage,
     Decline,
     Hint,
     NotForUs,
     NumberedCard,
     Reading,
-    Said,
     TooLate,
     read,
 )
@@ -50,7 +50,7 @@ def hear(
     at: datetime = LATER,
 ) -> str:
     """Return what `read` makes of it, in a few letters."""
-    return spell(read(Said(text, at, private, quoted), cards))
+    return spell(read(ChatMessage(text, at, private, quoted), cards))
 
 
 def spell(reading: Reading) -> str:

@@ -9,7 +9,7 @@ import pytest
 from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.desk import asked_event
+from pynchy.bridge.ledger import asked_event
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, Question, RequestId
 from pynchy.testing import NOON, make_pending
@@ -39,11 +39,11 @@ async def read(log: AuditLog, after: int, count: int) -> list[int]:
 def test_the_log_goes_on_counting_after_a_restart(tmp_path: Path) -> None:
     first = open_log(tmp_path)
     for number in range(3):
-        first.tell(event(number))
+        first.publish(event(number))
     first.close()
 
     second = open_log(tmp_path)
-    second.tell(event(3))
+    second.publish(event(3))
     second.close()
 
     assert second.sequence == 4
@@ -53,13 +53,13 @@ def test_the_log_goes_on_counting_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_half_written_line_costs_itself_alone(tmp_path: Path) -> None:
     first = open_log(tmp_path)
-    first.tell(event(0))
+    first.publish(event(0))
     first.close()
     with (tmp_path / "events.jsonl").open("ab") as file:
         file.write(b'{"seq": 2, "ty')
 
     second = open_log(tmp_path)
-    second.tell(event(1))
+    second.publish(event(1))
     assert second.sequence == 2
     second.close()
 
@@ -69,12 +69,12 @@ def test_a_half_written_line_costs_itself_alone(tmp_path: Path) -> None:
 async def test_a_reader_gets_what_it_missed_and_then_what_happens(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(5):
-        log.tell(event(number))
+        log.publish(event(number))
     reading = asyncio.create_task(read(log, after=2, count=5))
     await asyncio.sleep(0)
 
     for number in range(5, 7):
-        log.tell(event(number))
+        log.publish(event(number))
 
     assert await reading == [3, 4, 5, 6, 7]
     log.close()
@@ -83,7 +83,7 @@ async def test_a_reader_gets_what_it_missed_and_then_what_happens(tmp_path: Path
 async def test_rotation_keeps_the_newest_and_readers_cross_it(tmp_path: Path) -> None:
     log = open_log(tmp_path, max_bytes=400, max_files=3)
     for number in range(12):
-        log.tell(event(number))
+        log.publish(event(number))
 
     files = sorted(path.name for path in tmp_path.iterdir())
     oldest = json.loads((tmp_path / "events.jsonl.2").read_text().splitlines()[0])["seq"]
@@ -101,7 +101,7 @@ async def test_a_reader_that_does_not_keep_up_is_sent_home(tmp_path: Path) -> No
     await asyncio.sleep(0)
 
     for number in range(1_500):
-        log.tell(event(number))
+        log.publish(event(number))
     got = [await first] + [line async for line in stream]
 
     assert [line.sequence for line in got] == list(range(1, len(got) + 1))
@@ -119,10 +119,10 @@ def test_a_disk_that_cannot_be_written_is_reported_and_survived(
             raise OSError(28, "No space left on device")
 
         patched.setattr("os.write", full)
-        log.tell(event(0))
+        log.publish(event(0))
         problem = log.problem
 
-    log.tell(event(1))
+    log.publish(event(1))
     assert problem == "the event log cannot be written: No space left on device"
     assert log.problem is None
     log.close()
@@ -145,8 +145,8 @@ async def test_a_reader_who_resumes_misses_nothing_that_was_written_before_what_
     reading = asyncio.create_task(read(log, after=0, count=2))
     await asyncio.sleep(0)
 
-    with log.telling([event(1)]):
-        log.tell(event(2))
+    with log.publishing([event(1)]):
+        log.publish(event(2))
         told_too_soon = log.sequence
         newcomer = asyncio.create_task(read(log, after=told_too_soon, count=2))
         await asyncio.sleep(0)
@@ -159,9 +159,9 @@ async def test_a_reader_who_resumes_misses_nothing_that_was_written_before_what_
 
 async def test_a_step_that_fails_holds_up_nobody_who_reads(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    with pytest.raises(OSError, match="full"), log.telling([event(1)]):
+    with pytest.raises(OSError, match="full"), log.publishing([event(1)]):
         raise OSError("full")
-    log.tell(event(2))
+    log.publish(event(2))
 
     assert await read(log, after=0, count=2) == [1, 2]
     log.close()
@@ -170,8 +170,8 @@ async def test_a_step_that_fails_holds_up_nobody_who_reads(tmp_path: Path) -> No
 def test_the_log_goes_on_counting_after_a_line_of_any_length(tmp_path: Path) -> None:
     first = open_log(tmp_path)
     long = make_pending(questions=tuple(Question("x" * 20_000) for _ in range(4)))
-    first.tell(event(0))
-    first.tell(asked_event(long, NOON))
+    first.publish(event(0))
+    first.publish(asked_event(long, NOON))
     first.close()
 
     second = open_log(tmp_path)
@@ -183,7 +183,7 @@ def test_the_log_goes_on_counting_after_a_line_of_any_length(tmp_path: Path) -> 
 def test_the_log_goes_on_counting_when_the_newest_file_is_damaged(tmp_path: Path) -> None:
     first = open_log(tmp_path, max_bytes=200)
     for number in range(3):
-        first.tell(event(number))
+        first.publish(event(number))
     first.close()
     (tmp_path / "events.jsonl").write_bytes(b"\0" * 100)
 
@@ -199,9 +199,9 @@ async def test_an_event_that_cannot_be_written_as_text_holds_up_nobody_who_reads
     log = open_log(tmp_path)
     unwritable = replace(event(2), detail="\ud800")
 
-    with pytest.raises(ValueError, match="surrogate"), log.telling([event(1), unwritable]):
+    with pytest.raises(ValueError, match="surrogate"), log.publishing([event(1), unwritable]):
         pytest.fail("nothing may be done that cannot be told")
-    log.tell(event(3))
+    log.publish(event(3))
 
     assert await read(log, after=0, count=2) == [1, 2]
     log.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pynchy.deceiving import name_all
+from pynchy.unicode_safety import name_all
 
 # Default-ignorable ones as the Unicode standard lists them, and blanks that look like nothing.
 INVISIBLE = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pynchy.config import LauncherSettings
-from pynchy.sessions import docker
+from pynchy.launchers import docker
 
 CONTAINER = Path(__file__).parents[2] / "container"
 TEXT = (CONTAINER / "Dockerfile").read_text()

@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from pynchy import wire
-from pynchy.folder import Folder
 from pynchy.model import Answer, DeliveryPath, Ending, GroupName, OutcomeKind, State
 from pynchy.pending.base import HistoryQuery
 from pynchy.pending.files import FileStore
+from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, make_pending
 
 YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")

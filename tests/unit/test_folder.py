@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.folder import Folder, UnsafeFile
+from pynchy.safe_folder import Folder, UnsafeFile
 
 
 @pytest.fixture

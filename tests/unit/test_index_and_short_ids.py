@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.folder import Folder
 from pynchy.model import CardRef, GroupName, PendingQuestion, RequestId, ShortId
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ALPHABET, ShortIds, _scatter, read_short_id
+from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
 
 

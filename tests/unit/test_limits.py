@@ -69,11 +69,11 @@ async def test_a_part_that_is_changed_while_the_last_one_comes_counts_as_changed
     world: World,
 ) -> None:
     await world.take(KEPT, "q0", two_questions())
-    await world.answering.answer(part(1, "a", by="ana"))
+    await world.answers.answer(part(1, "a", by="ana"))
 
     noted, ended = await asyncio.gather(
-        world.answering.answer(part(1, "changed", by="ana")),
-        world.answering.answer(part(2, "b", by="bo")),
+        world.answers.answer(part(1, "changed", by="ana")),
+        world.answers.answer(part(2, "b", by="bo")),
     )
 
     assert noted.ending is None
@@ -83,13 +83,13 @@ async def test_a_part_that_is_changed_while_the_last_one_comes_counts_as_changed
 
 async def test_a_part_that_somebody_has_answered_is_taken_from_nobody_else(world: World) -> None:
     await world.take(KEPT, "q0", two_questions())
-    await world.answering.answer(part(1, "yes", by="ana"))
+    await world.answers.answer(part(1, "yes", by="ana"))
 
     with pytest.raises(PartTaken, match="question 1 was answered by ana already: yes"):
-        await world.answering.answer(part(1, "no", by="bo"))
+        await world.answers.answer(part(1, "no", by="bo"))
     with pytest.raises(PartTaken, match="by ana"):
-        await world.answering.answer(Reply("q0", "bo", "local", values=("no", "b")))
-    ended = await world.answering.answer(part(2, "b", by="bo"))
+        await world.answers.answer(Reply("q0", "bo", "local", values=("no", "b")))
+    ended = await world.answers.answer(part(2, "b", by="bo"))
 
     assert ended.ending is not None
     assert [answer.text for answer in ended.ending.answers] == ["yes", "b"]
@@ -103,11 +103,11 @@ async def test_a_default_that_is_due_while_somebody_begins_to_answer_does_not_co
     world.clock.move(WAIT)
 
     await asyncio.gather(
-        world.answering.answer(part(1, "a", by="ana")),
+        world.answers.answer(part(1, "a", by="ana")),
         world.expiry.end_due(),
     )
 
-    assert world.desk.get((GroupName(KEPT), RequestId("q0"))).ending is None
+    assert world.ledger.get((GroupName(KEPT), RequestId("q0"))).ending is None
 
 
 def two_questions(**each: str) -> bytes:

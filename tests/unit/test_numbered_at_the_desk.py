@@ -10,9 +10,9 @@ from tests.waiting import until
 
 from pynchy.channels.numbered import (
     Answers,
+    ChatMessage,
     Decline,
     NumberedCard,
-    Said,
     aim,
     noted,
     read,
@@ -42,24 +42,26 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     world = World(tmp_path, FakeLauncher(), FakeClock())
     await world.start()
     await world.take(KEPT, "q0", json.dumps(ASK).encode())
-    await until(lambda: world.answering.open_cards("local"))
+    await until(lambda: world.answers.open_cards("local"))
     yield world
     await world.stop()
 
 
 def shown(world: World) -> ShownCard:
-    [card] = world.answering.open_cards("local")
+    [card] = world.answers.open_cards("local")
     return card
 
 
 async def say(world: World, text: str) -> PendingQuestion:
-    reading = read(Said(text, world.clock.now(), private=True), [NumberedCard.of(shown(world))])
+    reading = read(
+        ChatMessage(text, world.clock.now(), private=True), [NumberedCard.of(shown(world))]
+    )
     if isinstance(reading, Decline):
-        return await world.answering.decline(aim(reading.card, SENDER), reading.reason)
+        return await world.answers.decline(aim(reading.card, SENDER), reading.reason)
     assert isinstance(reading, Answers)
     pending = None
     for reply in reading.replies(SENDER):
-        pending = await world.answering.answer(reply)
+        pending = await world.answers.answer(reply)
     assert pending is not None
     return pending
 
@@ -94,7 +96,7 @@ async def test_numbered_second_answer_is_told_what_won(world: World) -> None:
     await say(world, "cancel: not today")
 
     with pytest.raises(AlreadyOver) as caught:
-        await world.answering.answer(aim(late, SENDER))
+        await world.answers.answer(aim(late, SENDER))
 
     told = "This question is over already: declined by Ana (local): not today"
     assert refusal(caught.value) == told

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.numbered_cases import ASKED, COLOURS, DEPLOY, LATER, REASON, question
 
-from pynchy.channels.measuring import length
 from pynchy.channels.numbered import (
     SMALLEST_LIMIT,
     NumberedCard,
@@ -17,6 +16,7 @@ from pynchy.channels.numbered import (
     render_card,
     render_settled,
 )
+from pynchy.channels.text import length
 from pynchy.errors import AlreadyOver, InvalidReply
 from pynchy.model import (
     Answer,

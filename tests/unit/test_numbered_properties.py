@@ -15,15 +15,15 @@ from tests.unit.numbered_cases import (
     readable,
 )
 
-from pynchy.bridge import replies
+from pynchy.bridge import matching
 from pynchy.channels.numbered import (
     Answers,
+    ChatMessage,
     Decline,
     Hint,
     NotForUs,
     NumberedCard,
     Reacted,
-    Said,
     TooLate,
     read,
     read_reaction,
@@ -65,7 +65,7 @@ places = st.booleans()
 def test_numbered_reading_of_any_text_ends_in_something_the_desk_accepts(
     text: str, cards: list[NumberedCard], quoted: str | None, *, private: bool
 ) -> None:
-    reading = read(Said(text, LATER, private, quoted), cards)
+    reading = read(ChatMessage(text, LATER, private, quoted), cards)
 
     match reading:
         case Answers(to, parts):
@@ -74,7 +74,7 @@ def test_numbered_reading_of_any_text_ends_in_something_the_desk_accepts(
             for part in parts:
                 asked = to.questions[part.number - 1]
                 assert set(part.answer.selected) <= set(asked.labels)
-                assert replies.check(asked, part.answer)
+                assert matching.check(asked, part.answer)
         case Hint(said):
             assert said
             assert len(said) < 1_500
@@ -106,7 +106,7 @@ def test_numbered_reading_answers_only_the_card_that_is_quoted_or_named(
 ) -> None:
     assume("cd34" not in text.casefold())
 
-    reading = read(Said(text, LATER, private=True, quoted="card-ab12"), cards)
+    reading = read(ChatMessage(text, LATER, private=True, quoted="card-ab12"), cards)
 
     if isinstance(reading, Answers | Decline | TooLate):
         assert reading.card.short_id == "ab12"
@@ -124,7 +124,7 @@ def test_numbered_reading_of_two_cards_without_a_target_answers_nothing(
     named = ("ab12", "cd34", *(label.casefold() for q in (DEPLOY, COLOURS) for label in q.labels))
     assume(not any(word in folded for word in named))
 
-    reading = read(Said(text, LATER, private), TWO)
+    reading = read(ChatMessage(text, LATER, private), TWO)
 
     assert isinstance(reading, Hint | NotForUs)
 
@@ -139,7 +139,7 @@ words = st.lists(
 @settings(deadline=None)
 @given(said=words, asked=st.sampled_from([DEPLOY, COLOURS, REASON]))
 def test_numbered_prose_in_a_group_answers_nothing(said: list[str], asked: Question) -> None:
-    reading = read(Said(" ".join(said), LATER, private=False), [card("ab12", asked)])
+    reading = read(ChatMessage(" ".join(said), LATER, private=False), [card("ab12", asked)])
 
     assert reading == NotForUs()
 
@@ -186,7 +186,7 @@ def test_numbered_reading_of_heaps_of_text_is_not_slow_and_answers_nothing_by_ac
         for size in (20_000, 100_000):
             text = (start + heap * (size // len(heap) + 1))[:size]
             for chosen in (cards, cards[:1], cards[1:2]):
-                reading = read(Said(text, LATER, private=False), chosen)
+                reading = read(ChatMessage(text, LATER, private=False), chosen)
                 if len(text.strip()) > 20_000:
                     assert isinstance(reading, Hint | NotForUs)
 
@@ -206,4 +206,4 @@ def test_numbered_answer_that_is_too_long_is_told_the_limit() -> None:
 
 def test_numbered_limit_is_the_one_of_the_desk() -> None:
     with pytest.raises(InvalidReply):
-        replies.match(REASON, ("x" * 20_001,))
+        matching.match(REASON, ("x" * 20_001,))

@@ -17,7 +17,15 @@ from tests.unit.numbered_cases import (
     spell,
 )
 
-from pynchy.channels.numbered import Answers, Reacted, Reading, Said, aim, read, read_reaction
+from pynchy.channels.numbered import (
+    Answers,
+    ChatMessage,
+    Reacted,
+    Reading,
+    aim,
+    read,
+    read_reaction,
+)
 from pynchy.model import Answer, Reply
 
 ONE = card("ab12", DEPLOY)
@@ -718,7 +726,7 @@ SENDER = Reply("", "Ana", "whatsapp", user_id="u1", chat="c1")
 
 
 def test_numbered_answers_reach_the_desk_under_the_cards_request() -> None:
-    reading = read(Said("1: 2, 2: 1, 3: fun", LATER, private=True), [BATCH])
+    reading = read(ChatMessage("1: 2, 2: 1, 3: fun", LATER, private=True), [BATCH])
     assert isinstance(reading, Answers)
 
     [reply] = reading.replies(SENDER)
@@ -729,7 +737,7 @@ def test_numbered_answers_reach_the_desk_under_the_cards_request() -> None:
 
 
 def test_numbered_parts_reach_the_desk_one_by_one() -> None:
-    reading = read(Said("1: 2, 3: fun", LATER, private=True), [BATCH])
+    reading = read(ChatMessage("1: 2, 3: fun", LATER, private=True), [BATCH])
     assert isinstance(reading, Answers)
 
     replies = reading.replies(SENDER)

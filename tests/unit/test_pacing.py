@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from pynchy.channels.pacing import Turns
+from pynchy.channels.rate_limit import RateLimiter
 from pynchy.errors import ChannelUnavailable
 
 
-async def lose(turns: Turns, began: asyncio.Event, go: asyncio.Event) -> None:
+async def lose(turns: RateLimiter, began: asyncio.Event, go: asyncio.Event) -> None:
     async with turns:
         began.set()
         await go.wait()
@@ -16,7 +16,7 @@ async def lose(turns: Turns, began: asyncio.Event, go: asyncio.Event) -> None:
 
 
 async def test_who_waited_through_a_service_that_never_answers_is_sent_away_at_once() -> None:
-    turns = Turns("Chat", 0.0, TimeoutError)
+    turns = RateLimiter("Chat", 0.0, TimeoutError)
     began, go = asyncio.Event(), asyncio.Event()
     queue = [asyncio.create_task(lose(turns, began, go)) for _ in range(5)]
     await began.wait()
@@ -30,7 +30,7 @@ async def test_who_waited_through_a_service_that_never_answers_is_sent_away_at_o
 
 
 async def test_who_comes_later_may_try_again() -> None:
-    turns = Turns("Chat", 0.0, TimeoutError)
+    turns = RateLimiter("Chat", 0.0, TimeoutError)
     for _ in range(4):
         with pytest.raises(TimeoutError):
             async with turns:
@@ -44,14 +44,14 @@ async def test_who_comes_later_may_try_again() -> None:
 
 
 async def test_the_first_turn_is_free_on_a_machine_that_was_just_switched_on() -> None:
-    turns = Turns("Chat", 3600.0, TimeoutError)
+    turns = RateLimiter("Chat", 3600.0, TimeoutError)
 
     async with asyncio.timeout(5), turns:
         pass
 
 
 async def test_a_turn_that_is_given_up_is_free_for_the_next() -> None:
-    turns = Turns("Chat", 3600.0, TimeoutError)
+    turns = RateLimiter("Chat", 3600.0, TimeoutError)
     async with turns:
         pass
 

@@ -6,8 +6,8 @@ from itertools import permutations, product
 
 import pytest
 
-from pynchy.bridge import replies
-from pynchy.channels.numbered.choosing import Choices, Picked, Unclear, Written, choose
+from pynchy.bridge import matching
+from pynchy.channels.numbered.choosing import LabelIndex, Picked, Unclear, Written, choose
 from pynchy.channels.slack.replies import _typed
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Option, Question
@@ -41,7 +41,7 @@ TEXT = Question("Why?")
 def test_values_become_an_answer(
     question: Question, values: tuple[str, ...], answer: Answer
 ) -> None:
-    assert replies.match(question, values) == answer
+    assert matching.match(question, values) == answer
 
 
 def ask(*labels: str, multi: bool = False) -> Question:
@@ -99,12 +99,12 @@ def test_a_number_means_the_position_that_is_shown_on_every_surface(
 
 def test_the_number_of_the_question_goes_before_what_a_person_is_told_to_type() -> None:
     with pytest.raises(InvalidReply, match=r"say “2: 1. 2” for number 1, “2: 2. 1” for number 2"):
-        replies.match(SWAPPED, ("2",), "2: ")
+        matching.match(SWAPPED, ("2",), "2: ")
 
 
 def test_words_of_which_one_is_a_number_stay_own_words() -> None:
-    assert replies.match(CHOICE, ("wait", "until", "99")) == Answer(text="wait until 99")
-    assert replies.match(SWAPPED, ("1.", "2")) == Answer(("2",))
+    assert matching.match(CHOICE, ("wait", "until", "99")) == Answer(text="wait until 99")
+    assert matching.match(SWAPPED, ("1.", "2")) == Answer(("2",))
 
 
 LABELS = [
@@ -140,7 +140,7 @@ def test_what_a_person_is_told_to_type_chooses_that_option(kind: str) -> None:
 def at_the_desk(question: Question, typed: str) -> str:
     """What `pynchy answer`, HTTP and a reply in a Slack thread make of it."""
     try:
-        return told(replies.match(question, (typed,)))
+        return told(matching.match(question, (typed,)))
     except InvalidReply as exc:
         return f"refused: {exc}"
 
@@ -155,7 +155,7 @@ def in_a_slack_field(question: Question, typed: str) -> str:
 
 def in_a_numbered_chat(question: Question, typed: str) -> str:
     """What a numbered chat makes of it."""
-    match choose(Choices.of(question), typed):
+    match choose(LabelIndex.of(question), typed):
         case Picked(labels):
             return told(Answer(labels))
         case Unclear(why):
@@ -174,7 +174,7 @@ def told(answer: Answer) -> str:
 def test_a_default_is_a_label_even_if_it_is_another_options_number() -> None:
     asked = replace(SWAPPED, default=("2",))
 
-    assert replies.defaults((asked,)) == (Answer(("2",)),)
+    assert matching.defaults((asked,)) == (Answer(("2",)),)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_fits_nothing_is_refused_with_what_would(
     question: Question, values: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(InvalidReply, match=words):
-        replies.match(question, values)
+        matching.match(question, values)
 
 
 @pytest.mark.parametrize(
@@ -202,19 +202,19 @@ def test_what_fits_nothing_is_refused_with_what_would(
 )
 def test_a_ticked_answer_is_checked_against_the_question(answer: Answer) -> None:
     with pytest.raises(InvalidReply):
-        replies.check(CHOICE, answer)
+        matching.check(CHOICE, answer)
 
 
 def test_a_written_number_beside_ticks_stays_text() -> None:
-    assert replies.check(CHOICE, Answer(text="2")) == Answer(text="2")
+    assert matching.check(CHOICE, Answer(text="2")) == Answer(text="2")
 
 
 def test_several_questions_take_one_value_each() -> None:
-    spread = replies.spread((CHOICE, MULTI, TEXT), ("1", "1, 3", "a, b"))
+    spread = matching.spread((CHOICE, MULTI, TEXT), ("1", "1, 3", "a, b"))
 
     assert spread == (("1",), ("1, 3",), ("a, b",))
 
 
 def test_too_few_values_for_several_questions_are_refused() -> None:
     with pytest.raises(InvalidReply, match="2 questions were asked and 1 values given"):
-        replies.spread((CHOICE, TEXT), ("1",))
+        matching.spread((CHOICE, TEXT), ("1",))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.cards import WAIT_MOST_SECONDS, Cards
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.cards import WAIT_MAX_SECONDS, Cards
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.reshowing import Reshowing
 from pynchy.config import Settings
 from pynchy.model import CardRef, CardState, PendingQuestion
@@ -27,8 +27,8 @@ class Chat(FakeChannel):
 class TimelessCards(Cards):
     """Cards that wait for nothing, and remember how long they would have."""
 
-    def __init__(self, desk: Desk, *channels: Chat) -> None:
-        super().__init__(desk, {channel.name: channel for channel in channels}, 1.0)
+    def __init__(self, ledger: QuestionLedger, *channels: Chat) -> None:
+        super().__init__(ledger, {channel.name: channel for channel in channels}, 1.0)
         self.rests: list[float] = []
         self.meanwhile: Iterator[object] = iter(())
 
@@ -43,40 +43,44 @@ def failed(channel: str, attempts: int) -> CardRef:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def ledger(tmp_path: Path) -> Iterator[QuestionLedger]:
     audit = AuditLog(tmp_path, max_bytes=10**6, max_files=2)
     audit.open()
-    yield Desk(MemoryStore(), PendingIndex(), audit, FakeClock().now)
+    yield QuestionLedger(MemoryStore(), PendingIndex(), audit, FakeClock().now)
     audit.close()
 
 
-def reshowing_of(desk: Desk, cards: Cards, pending: PendingQuestion) -> Reshowing:
-    desk.restore(pending, None)
+def reshowing_of(ledger: QuestionLedger, cards: Cards, pending: PendingQuestion) -> Reshowing:
+    ledger.restore(pending, None)
     channels = [card.channel for card in pending.cards]
     settings = Settings.model_validate({"groups": {pending.group: {"channels": channels}}})
-    return Reshowing(desk, cards, settings)
+    return Reshowing(ledger, cards, settings)
 
 
-async def test_a_channel_that_is_away_does_not_make_another_be_tried_sooner(desk: Desk) -> None:
+async def test_a_channel_that_is_away_does_not_make_another_be_tried_sooner(
+    ledger: QuestionLedger,
+) -> None:
     away, broken = Chat("away"), Chat("broken")
     away.trouble = "it is down"
-    cards = TimelessCards(desk, away, broken)
+    cards = TimelessCards(ledger, away, broken)
     pending = make_pending(cards=(failed("away", 1), failed("broken", 12)))
-    reshowing = reshowing_of(desk, cards, pending)
+    reshowing = reshowing_of(ledger, cards, pending)
 
     assert await reshowing.due(pending.key)
 
-    assert cards.rests == [WAIT_MOST_SECONDS]
-    states = {card.channel: card.state for card in desk.get(pending.key).cards}
+    assert cards.rests == [WAIT_MAX_SECONDS]
+    states = {card.channel: card.state for card in ledger.get(pending.key).cards}
     assert states == {"away": CardState.FAILED, "broken": CardState.SENDING}
 
 
-async def test_a_channel_that_goes_away_just_before_the_attempt_is_tried_later(desk: Desk) -> None:
+async def test_a_channel_that_goes_away_just_before_the_attempt_is_tried_later(
+    ledger: QuestionLedger,
+) -> None:
     chat = Chat("chat")
-    cards = TimelessCards(desk, chat)
+    cards = TimelessCards(ledger, chat)
     cards.meanwhile = (setattr(chat, "trouble", trouble) for trouble in ("it is down", None))
     pending = make_pending(cards=(failed("chat", 1),))
-    reshowing = reshowing_of(desk, cards, pending)
+    reshowing = reshowing_of(ledger, cards, pending)
 
     assert await reshowing.due(pending.key)
 

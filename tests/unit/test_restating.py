@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.desk import Desk
-from pynchy.bridge.liveness import Liveness
-from pynchy.bridge.register import Register
-from pynchy.bridge.restating import Restating
-from pynchy.bridge.roll import Roll
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.model import (
@@ -26,6 +22,10 @@ from pynchy.model import (
 )
 from pynchy.pending.index import PendingIndex
 from pynchy.testing import NOON, FakeClock, MemorySessions, MemoryStore, make_pending
+from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.table import SessionTable
+from pynchy.tracking.tracker import SessionTracker
 
 GROUP, SESSION = GroupName("g1"), SessionId("s1")
 YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")
@@ -35,18 +35,18 @@ YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")
 class House:
     """Restating over fakes, and the mailbox of one group."""
 
-    restating: Restating
-    roll: Roll
-    desk: Desk
+    lost_answers: LostAnswers
+    tracker: SessionTracker
+    ledger: QuestionLedger
     mailbox: Mailbox
     sessions: MemorySessions
 
     async def answered(self, request_id: str) -> PendingQuestion:
         """Return a question of the session whose answer is there to be taken."""
         pending = make_pending(request_id, session_id=SESSION)
-        await self.desk.record(pending)
+        await self.ledger.record(pending)
         ended = replace(pending, state=State.DELIVERING, ending=YES)
-        self.desk.index.put(ended)
+        self.ledger.index.put(ended)
         return ended
 
     async def marked(self) -> list[str]:
@@ -60,18 +60,20 @@ def house(tmp_path: Path) -> House:
     audit = AuditLog(tmp_path / "audit", max_bytes=2**20, max_files=2)
     audit.open()
     store, sessions = MemoryStore(), MemorySessions()
-    desk = Desk(store, PendingIndex(), audit, FakeClock().now)
+    ledger = QuestionLedger(store, PendingIndex(), audit, FakeClock().now)
     mailboxes = Mailboxes(tmp_path, lambda _: None)
     mailboxes.of(GROUP).make()
-    roll = Roll(Register(sessions, 10), desk, Liveness(mailboxes, Leases(30), {}))
-    restating = Restating(roll, desk, store, mailboxes)
-    return House(restating, roll, desk, mailboxes.of(GROUP), sessions)
+    tracker = SessionTracker(
+        SessionTable(sessions, 10), ledger, Liveness(mailboxes, Leases(30), {})
+    )
+    lost_answers = LostAnswers(tracker, ledger, store, mailboxes)
+    return House(lost_answers, tracker, ledger, mailboxes.of(GROUP), sessions)
 
 
 async def test_two_answers_that_are_received_at_once_are_both_marked(house: House) -> None:
     asked = [await house.answered(request_id) for request_id in ("q1", "q2")]
 
-    await asyncio.gather(*(house.restating.handed_over(pending) for pending in asked))
+    await asyncio.gather(*(house.lost_answers.handed_over(pending) for pending in asked))
 
     assert sorted(await house.marked()) == ["q1", "q2"]
 
@@ -80,9 +82,9 @@ async def test_a_sign_of_life_before_the_receipt_is_noticed_counts(house: House)
     followed, other = await house.answered("q1"), await house.answered("q2")
     (house.mailbox.tasks.path / "q1.received").write_text("{}")
 
-    await house.restating.sign_of_life(GROUP, SESSION)
-    await house.restating.handed_over(followed)
-    await house.restating.handed_over(other)
+    await house.lost_answers.confirm_activity(GROUP, SESSION)
+    await house.lost_answers.handed_over(followed)
+    await house.lost_answers.handed_over(other)
 
     assert await house.marked() == ["q2"]
 
@@ -90,28 +92,28 @@ async def test_a_sign_of_life_before_the_receipt_is_noticed_counts(house: House)
 async def test_the_hosts_own_receipt_is_none_of_the_agents(house: House) -> None:
     pending = await house.answered("q1")
     late = replace(pending, late=replace(pending.late, claim="ours"))
-    house.desk.index.put(late)
+    house.ledger.index.put(late)
     assert house.mailbox.claim(RequestId("q1"), "ours", NOON)
 
-    await house.restating.sign_of_life(GROUP, SESSION)
-    await house.restating.handed_over(late, "q1.1")
+    await house.lost_answers.confirm_activity(GROUP, SESSION)
+    await house.lost_answers.handed_over(late, "q1.1")
 
     assert await house.marked() == ["q1"]
 
 
 async def test_a_question_without_a_session_is_not_marked(house: House) -> None:
     pending = make_pending("q1")
-    await house.desk.record(pending)
+    await house.ledger.record(pending)
 
-    await house.restating.handed_over(pending)
-    await house.restating.sign_of_life(GROUP, SessionId(""))
+    await house.lost_answers.handed_over(pending)
+    await house.lost_answers.confirm_activity(GROUP, SessionId(""))
 
     assert await house.sessions.load() == []
-    assert await house.restating.to_restate(pending) == []
+    assert await house.lost_answers.to_restate(pending) == []
 
 
 async def test_only_the_newest_few_are_kept(house: House) -> None:
     for number in range(12):
-        await house.restating.handed_over(await house.answered(f"q{number}"))
+        await house.lost_answers.handed_over(await house.answered(f"q{number}"))
 
     assert await house.marked() == [f"q{number}" for number in range(4, 12)]

@@ -10,18 +10,15 @@ import pytest
 
 from pynchy import wire
 from pynchy.audit import AuditLog
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Parked, Unparked
-from pynchy.bridge.liveness import Liveness
-from pynchy.bridge.register import Register
-from pynchy.bridge.roll import Roll
 from pynchy.errors import UnknownSession
-from pynchy.folder import UnsafeFile
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
+from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import GroupName, Session, SessionId, SessionState
 from pynchy.pending.index import PendingIndex
-from pynchy.sessions.base import Launch, RunnerEnd
+from pynchy.safe_folder import UnsafeFile
 from pynchy.testing import (
     FakeClock,
     FakeLauncher,
@@ -30,6 +27,9 @@ from pynchy.testing import (
     MemoryStore,
     make_pending,
 )
+from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.table import SessionTable
+from pynchy.tracking.tracker import SessionTracker
 
 GROUP = GroupName("g1")
 
@@ -43,15 +43,15 @@ class House:
     clock: FakeClock
     store: MemorySessions
     launcher: FakeLauncher
-    roll: Roll
-    desk: Desk
+    tracker: SessionTracker
+    ledger: QuestionLedger
 
     async def restart(self) -> None:
-        self.desk, self.roll = make_roll(self.folder, self.clock, self.store, self.launcher)
-        await self.roll.load(self.tasks)
+        self.ledger, self.tracker = make_roll(self.folder, self.clock, self.store, self.launcher)
+        await self.tracker.load(self.tasks)
 
     def state(self, session_id: str = "s1") -> str:
-        session = self.roll.get(GROUP, SessionId(session_id))
+        session = self.tracker.get(GROUP, SessionId(session_id))
         return session.state.value if session else ""
 
     def launch(self, session_id: str = "s1") -> Launch:
@@ -61,22 +61,24 @@ class House:
 
 def make_roll(
     folder: Path, clock: FakeClock, store: MemorySessions, launcher: FakeLauncher
-) -> tuple[Desk, Roll]:
+) -> tuple[QuestionLedger, SessionTracker]:
     audit = AuditLog(folder / "audit", max_bytes=2**20, max_files=2)
     audit.open()
-    desk = Desk(MemoryStore(), PendingIndex(), audit, clock.now)
+    ledger = QuestionLedger(MemoryStore(), PendingIndex(), audit, clock.now)
     mailboxes = Mailboxes(folder, lambda _: None)
     mailboxes.of(GROUP).make()
-    return desk, Roll(Register(store, 3), desk, Liveness(mailboxes, Leases(30), {GROUP: launcher}))
+    return ledger, SessionTracker(
+        SessionTable(store, 3), ledger, Liveness(mailboxes, Leases(30), {GROUP: launcher})
+    )
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     clock, store, launcher = FakeClock(), MemorySessions(), FakeLauncher()
-    desk, roll = make_roll(tmp_path, clock, store, launcher)
+    ledger, tracker = make_roll(tmp_path, clock, store, launcher)
     async with asyncio.TaskGroup() as tasks:
-        await roll.load(tasks)
-        yield House(tmp_path, tasks, clock, store, launcher, roll, desk)
+        await tracker.load(tasks)
+        yield House(tmp_path, tasks, clock, store, launcher, tracker, ledger)
         for runner in launcher.runners:
             await runner.stop()
 
@@ -87,8 +89,8 @@ async def settle() -> None:
 
 
 async def test_a_session_is_known_while_its_runner_is_being_started(house: House) -> None:
-    await house.roll.launching(house.launch())
-    await house.roll.look()
+    await house.tracker.launching(house.launch())
+    await house.tracker.look()
 
     assert house.state() == "working"
     assert [s.session_id for s in await house.store.load()] == ["s1"]
@@ -96,19 +98,19 @@ async def test_a_session_is_known_while_its_runner_is_being_started(house: House
 
 async def test_a_session_ends_with_its_runner_and_that_outlives_the_host(house: House) -> None:
     launch = house.launch()
-    await house.roll.launching(launch)
+    await house.tracker.launching(launch)
     runner = await house.launcher.start(launch)
-    house.roll.launched(launch, runner)
-    await house.roll.look()
+    house.tracker.launched(launch, runner)
+    await house.tracker.look()
     before = house.state()
 
     house.clock.move(timedelta(minutes=5))
     runner.finish("exit code 3")
     await settle()
-    await house.roll.look()
+    await house.tracker.look()
     await house.restart()
 
-    session = house.roll.find("s1")
+    session = house.tracker.find("s1")
     assert before == "working"
     assert (session.state, session.detail, session.failed) == (
         SessionState.ENDED,
@@ -120,127 +122,127 @@ async def test_a_session_ends_with_its_runner_and_that_outlives_the_host(house: 
 
 async def test_a_runner_is_watched_again_after_a_restart(house: House) -> None:
     launch = house.launch()
-    await house.roll.launching(launch)
+    await house.tracker.launching(launch)
     runner = await house.launcher.start(launch)
-    house.roll.launched(launch, runner)
+    house.tracker.launched(launch, runner)
 
     await house.restart()
-    await house.roll.look()
+    await house.tracker.look()
     working = house.state()
     runner.finish()
     await settle()
-    await house.roll.look()
+    await house.tracker.look()
 
     assert (working, house.state()) == ("working", "ended")
-    assert house.roll.find("s1").detail == "finished"
+    assert house.tracker.find("s1").detail == "finished"
 
 
 async def test_an_open_question_makes_its_session_wait_since_it_was_asked(house: House) -> None:
     pending = make_pending(session_id=SessionId("s1"), agent="Ada")
     house.clock.move(timedelta(hours=1))
 
-    await house.desk.record(pending)
-    await house.roll.look()
+    await house.ledger.record(pending)
+    await house.tracker.look()
 
-    session = house.roll.find("s1")
+    session = house.tracker.find("s1")
     assert (session.state, session.agent) == (SessionState.WAITING, "Ada")
     assert (session.since, session.detail) == (pending.timestamp, pending.short_id)
 
 
 async def test_a_session_is_parked_only_while_nothing_of_it_lives(house: House) -> None:
     launch = house.launch()
-    await house.roll.launching(launch)
+    await house.tracker.launching(launch)
     runner = await house.launcher.start(launch)
-    house.roll.launched(launch, runner)
+    house.tracker.launched(launch, runner)
     pending = make_pending(session_id=SessionId("s1"))
-    await house.desk.record(pending)
-    await house.desk.take(pending.key, Parked())
-    await house.roll.look()
+    await house.ledger.record(pending)
+    await house.ledger.apply(pending.key, Parked())
+    await house.tracker.look()
     living = house.state()
 
     runner.finish()
     await settle()
-    await house.roll.look()
+    await house.tracker.look()
     gone = house.state()
-    await house.desk.take(pending.key, Unparked())
-    await house.roll.look()
+    await house.ledger.apply(pending.key, Unparked())
+    await house.tracker.look()
 
     assert (living, gone, house.state()) == ("waiting", "parked", "waiting")
-    assert house.roll.find("s1").detail == pending.short_id
+    assert house.tracker.find("s1").detail == pending.short_id
 
 
 async def test_a_question_without_a_session_makes_none(house: House) -> None:
-    await house.desk.record(make_pending())
-    await house.roll.look()
+    await house.ledger.record(make_pending())
+    await house.tracker.look()
 
-    assert house.roll.sessions() == []
+    assert house.tracker.sessions() == []
 
 
 def test_a_beginning_is_enough_where_it_is_one_sessions_alone(tmp_path: Path) -> None:
-    _, roll = make_roll(tmp_path, FakeClock(), MemorySessions(), FakeLauncher())
+    _, tracker = make_roll(tmp_path, FakeClock(), MemorySessions(), FakeLauncher())
     for session_id in ("abcd-1", "abcd-2", "abcd", "efgh-1"):
-        asyncio.run(roll.heard(GROUP, word(session_id)))
+        asyncio.run(tracker.heard(GROUP, word(session_id)))
 
-    assert roll.find("efgh").session_id == "efgh-1"
-    assert roll.find("abcd").session_id == "abcd"
+    assert tracker.find("efgh").session_id == "efgh-1"
+    assert tracker.find("abcd").session_id == "abcd"
     for target, why in (("abcd-", "several"), ("efg", "no session"), ("zzzz", "no session")):
         with pytest.raises(UnknownSession, match=why):
-            roll.find(target)
+            tracker.find(target)
 
 
 async def test_an_id_that_another_group_made_up_does_not_capture_a_beginning(house: House) -> None:
-    await house.roll.heard(GROUP, word("6f1c2f0a-0d1c"))
-    await house.roll.heard(GroupName("evil"), word("6f1c"))
+    await house.tracker.heard(GROUP, word("6f1c2f0a-0d1c"))
+    await house.tracker.heard(GroupName("evil"), word("6f1c"))
 
     with pytest.raises(UnknownSession, match="several sessions fit 6f1c"):
-        house.roll.find("6f1c")
+        house.tracker.find("6f1c")
 
-    assert house.roll.find("6f1c2").group == GROUP
-    assert house.roll.find("evil/6f1c").group == "evil"
+    assert house.tracker.find("6f1c2").group == GROUP
+    assert house.tracker.find("evil/6f1c").group == "evil"
 
 
 async def test_an_id_made_up_to_look_like_a_groups_captures_nothing(house: House) -> None:
-    await house.roll.heard(GROUP, word("6f1c2f0a-0d1c"))
-    await house.roll.heard(GroupName("evil"), word(f"{GROUP}/6f1c"))
-    await house.roll.heard(GroupName("evil"), word("6f1c2f0a-0d1c"))
+    await house.tracker.heard(GROUP, word("6f1c2f0a-0d1c"))
+    await house.tracker.heard(GroupName("evil"), word(f"{GROUP}/6f1c"))
+    await house.tracker.heard(GroupName("evil"), word("6f1c2f0a-0d1c"))
 
     for target in (f"{GROUP}/6f1c", f"{GROUP}/6f1c2f0a-0d1c"):
-        assert house.roll.find(target).key == (GROUP, "6f1c2f0a-0d1c")
+        assert house.tracker.find(target).key == (GROUP, "6f1c2f0a-0d1c")
     with pytest.raises(UnknownSession, match="several sessions fit 6f1c2f0a-0d1c"):
-        house.roll.find("6f1c2f0a-0d1c")
+        house.tracker.find("6f1c2f0a-0d1c")
 
 
 async def test_every_session_can_be_named_though_two_groups_use_the_same_id(house: House) -> None:
     other = GroupName("g2")
     for group in (GROUP, other):
-        await house.roll.heard(group, word("s1"))
-    runner = await house.roll.start(house.launcher, house.launch())
+        await house.tracker.heard(group, word("s1"))
+    runner = await house.tracker.start(house.launcher, house.launch())
 
     # Though only one of them has a runner of ours: agents choose their ids.
     with pytest.raises(UnknownSession, match="GROUP/ID"):
-        house.roll.find("s1")
-    assert house.roll.find_running("s1").group == GROUP
-    assert house.roll.find("g1/s1").group == GROUP
-    assert house.roll.find("g2/s1").group == other
+        house.tracker.find("s1")
+    assert house.tracker.find_running("s1").group == GROUP
+    assert house.tracker.find("g1/s1").group == GROUP
+    assert house.tracker.find("g2/s1").group == other
     assert not isinstance(runner, RunnerEnd)
 
 
 async def test_no_group_can_hide_anothers_session_behind_an_id(house: House) -> None:
-    await house.roll.heard(GROUP, word("s1"))
-    await house.roll.heard(GroupName("g2"), word("g1/s1"))
+    await house.tracker.heard(GROUP, word("s1"))
+    await house.tracker.heard(GroupName("g2"), word("g1/s1"))
 
-    assert house.roll.find("g1/s1").session_id == "s1"
-    assert house.roll.find("g2/g1/s1").session_id == "g1/s1"
-    assert house.roll.find("g2/g1").session_id == "g1/s1"
+    assert house.tracker.find("g1/s1").session_id == "s1"
+    assert house.tracker.find("g2/g1/s1").session_id == "g1/s1"
+    assert house.tracker.find("g2/g1").session_id == "g1/s1"
 
 
 async def test_a_session_whose_runner_was_never_started_has_failed(house: House) -> None:
-    await house.roll.launching(house.launch())
+    await house.tracker.launching(house.launch())
 
     await house.restart()
-    await house.roll.look()
+    await house.tracker.look()
 
-    session = house.roll.find("s1")
+    session = house.tracker.find("s1")
     assert (session.state, session.failed) == (SessionState.ENDED, True)
     assert session.detail == "its process is gone"
 
@@ -255,22 +257,22 @@ async def test_a_start_that_is_broken_off_leaves_no_session_that_works(
             raise error
 
     with pytest.raises(type(error)):
-        await house.roll.start(Broken(), house.launch())
-    await house.roll.look()
+        await house.tracker.start(Broken(), house.launch())
+    await house.tracker.look()
 
-    session = house.roll.find("s1")
+    session = house.tracker.find("s1")
     assert (session.state, session.failed) == (SessionState.ENDED, True)
     assert session.detail == "its start was broken off"
 
 
 async def test_ended_sessions_are_kept_up_to_a_number_and_an_age(house: House) -> None:
     for number in range(5):
-        await house.roll.heard(GROUP, word(f"s{number}"))
-        await house.roll.look()
+        await house.tracker.heard(GROUP, word(f"s{number}"))
+        await house.tracker.look()
         house.clock.move(timedelta(hours=1))
-    kept = {s.session_id for s in house.roll.sessions()}
+    kept = {s.session_id for s in house.tracker.sessions()}
 
-    await house.roll.tidy(house.clock.now() - timedelta(minutes=90))
+    await house.tracker.tidy(house.clock.now() - timedelta(minutes=90))
 
     assert kept == {"s2", "s3", "s4"}
     assert [s.session_id for s in await house.store.load()] == ["s4"]
@@ -278,12 +280,12 @@ async def test_ended_sessions_are_kept_up_to_a_number_and_an_age(house: House) -
 
 async def test_what_could_not_be_saved_is_saved_by_a_later_look(house: House) -> None:
     full = FullDisk()
-    _, roll = make_roll(house.folder, house.clock, full, house.launcher)
+    _, tracker = make_roll(house.folder, house.clock, full, house.launcher)
     with pytest.raises(OSError, match="full"):
-        await roll.heard(GROUP, word("s1"))
+        await tracker.heard(GROUP, word("s1"))
 
     full.is_full = False
-    await roll.look()
+    await tracker.look()
 
     assert [s.session_id for s in await full.load()] == ["s1"]
 

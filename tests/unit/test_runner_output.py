@@ -10,16 +10,16 @@ import pytest
 from tests.waiting import until
 
 from pynchy.config import LauncherSettings
+from pynchy.launchers import job_runner, jobs
+from pynchy.launchers.base import Launch
+from pynchy.launchers.command import CommandLauncher
+from pynchy.launchers.run_log import read_output
 from pynchy.model import GroupName, Session, SessionId, SessionState
-from pynchy.sessions import supervised, supervisor
-from pynchy.sessions.base import Launch
-from pynchy.sessions.command import CommandLauncher
-from pynchy.sessions.output import read_output
 from pynchy.testing import NOON
 
 GROUP, SESSION = GroupName("g1"), SessionId("s1")
 STEMS = ("q1.1", "q2.1")
-MANY = supervisor.MOST_LOG_BYTES + 1
+MANY = job_runner.MAX_LOG_BYTES + 1
 
 # Prints more than is kept, then waits to be told to print the end.
 TALKER = f"""
@@ -55,7 +55,7 @@ def test_what_is_printed_while_the_log_begins_anew_is_kept(
 ) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"x" * 100)
-    monkeypatch.setattr(supervisor, "MOST_LOG_BYTES", 10)
+    monkeypatch.setattr(job_runner, "MAX_LOG_BYTES", 10)
 
     def truncate_and_print(fd: int, length: int) -> None:
         truncate(fd, length)
@@ -64,7 +64,7 @@ def test_what_is_printed_while_the_log_begins_anew_is_kept(
 
     truncate = os.ftruncate
     monkeypatch.setattr(os, "ftruncate", truncate_and_print)
-    supervisor.cut(str(log))
+    job_runner.cut(str(log))
 
     assert log.read_text().splitlines()[0] == "in between"
     assert "too long to be kept" in log.read_text()
@@ -79,7 +79,7 @@ async def test_what_runners_printed_is_kept_up_to_a_size_the_newest_first(
         log = folder / f"q{number}.1.log"
         log.write_bytes(b"x" * 100)
         os.utime(log, (time.time() - 1000 + number, time.time() - 1000 + number))
-    monkeypatch.setattr(supervised, "MOST_BYTES", 250)
+    monkeypatch.setattr(jobs, "MAX_BYTES", 250)
     settings = LauncherSettings(command=(sys.executable, "-c", ""))
     launcher = CommandLauncher(tmp_path, GROUP, settings, os.environ)
 

@@ -22,16 +22,16 @@ from pynchy.audit import AuditLog
 from pynchy.config import LauncherSettings
 from pynchy.errors import DuplicateRequest, MalformedRequest
 from pynchy.events import Event, EventKind
-from pynchy.folder import Folder
-from pynchy.http.guard import Guard, Pass
+from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.ipc.watcher import Watcher
+from pynchy.launchers.base import Launch
+from pynchy.launchers.command import CommandLauncher
 from pynchy.model import GroupName, Reply, RequestId, SessionId
 from pynchy.pending.files import FileStore
 from pynchy.pending.short_ids import ShortIds
-from pynchy.sessions.base import Launch
-from pynchy.sessions.command import CommandLauncher
+from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, FakeClock, FakeLauncher, make_pending
 
 GROUP = GroupName(KEPT)
@@ -55,15 +55,15 @@ def ask(*questions: dict[str, object], **fields: object) -> bytes:
 async def test_a_default_does_not_overrule_somebody_who_has_begun_to_answer(world: World) -> None:
     yes = {"question": "Drop the table?", "options": ["Yes", "No"], "default": "Yes"}
     await world.take(KEPT, "q0", ask(yes, {"question": "Why?", "default": "tidy"}))
-    await world.answering.answer(Reply("q0", "ana", "local", ("No",), question=1))
+    await world.answers.answer(Reply("q0", "ana", "local", ("No",), question=1))
 
     world.clock.move(timedelta(hours=1))
     await world.expiry.end_due()
-    still_open = world.desk.get((GROUP, Q0)).ending
+    still_open = world.ledger.get((GROUP, Q0)).ending
     world.clock.move(timedelta(days=8))
     await world.expiry.end_due()
 
-    ending = world.desk.get((GROUP, Q0)).ending
+    ending = world.ledger.get((GROUP, Q0)).ending
     assert still_open is None
     assert ending is not None
     assert (ending.outcome, ending.answers) == ("expired", ())
@@ -129,7 +129,7 @@ def test_an_event_log_beside_compressed_ones_opens(tmp_path: Path) -> None:
     log.open()
 
     for _ in range(10):
-        log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+        log.publish(Event(EventKind.SHOWN, NOON, GROUP, Q0))
     log.close()
 
     assert log.problem is None
@@ -144,11 +144,11 @@ def test_an_event_log_that_could_not_be_rotated_goes_on_when_it_can(
     with monkeypatch.context() as broken:
         broken.setattr(Path, "rename", failing(errno.EIO))
         for _ in range(5):
-            log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+            log.publish(Event(EventKind.SHOWN, NOON, GROUP, Q0))
         told = log.problem
 
     for _ in range(5):
-        log.tell(Event(EventKind.SHOWN, NOON, GROUP, Q0))
+        log.publish(Event(EventKind.SHOWN, NOON, GROUP, Q0))
     log.close()
 
     assert told == "the event log cannot be written: Input/output error"
@@ -245,7 +245,7 @@ async def test_an_address_with_colons_is_a_host_name(name: str, status: int) -> 
 
     scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b""}
     fine = PlainTextResponse("fine")
-    guard = Guard(fine, fine, Pass("token", "cookie", lambda _: None), ["[::1]"])
+    guard = AuthMiddleware(fine, fine, Credentials("token", "cookie", lambda _: None), ["[::1]"])
     await guard({**scope, "headers": [(b"host", name.encode())]}, receive, send)
 
     assert sent[0]["status"] == status

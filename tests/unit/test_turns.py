@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.waiting import until
 
-from pynchy.bridge.turns import Turns
+from pynchy.aio import FairSemaphore
 from pynchy.model import GroupName
 
 A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
@@ -14,7 +14,7 @@ A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
 class Line:
     """People who stand in line, each until told to go; `served` is the order of their turns."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairSemaphore) -> None:
         self._turns = turns
         self._go: dict[str, asyncio.Event] = {}
         self.served: list[str] = []
@@ -41,7 +41,7 @@ async def settle() -> None:
 
 
 async def test_no_more_than_so_many_at_once() -> None:
-    line = Line(Turns(2))
+    line = Line(FairSemaphore(2))
 
     for name in ("a1", "a2", "a3"):
         await line.stand(name, A)
@@ -52,7 +52,7 @@ async def test_no_more_than_so_many_at_once() -> None:
 
 
 async def test_groups_take_turns_however_many_one_group_has_waiting() -> None:
-    line = Line(Turns(1))
+    line = Line(FairSemaphore(1))
     for name in ("a1", "a2", "a3", "a4"):
         await line.stand(name, A)
     for name, group in (("b1", B), ("c1", C), ("b2", B)):
@@ -65,7 +65,7 @@ async def test_groups_take_turns_however_many_one_group_has_waiting() -> None:
 
 
 async def test_who_goes_away_while_waiting_takes_no_turn() -> None:
-    line = Line(Turns(1))
+    line = Line(FairSemaphore(1))
     for name, group in (("a1", A), ("a2", A), ("b1", B)):
         await line.stand(name, group)
 
@@ -77,7 +77,7 @@ async def test_who_goes_away_while_waiting_takes_no_turn() -> None:
 
 
 async def test_who_goes_away_just_when_served_passes_the_turn_on() -> None:
-    turns = Turns(1)
+    turns = FairSemaphore(1)
     line = Line(turns)
     await line.stand("a1", A)
     await line.stand("a2", A)
@@ -92,7 +92,7 @@ async def test_who_goes_away_just_when_served_passes_the_turn_on() -> None:
 
 
 async def test_a_failure_gives_the_place_back() -> None:
-    turns = Turns(1)
+    turns = FairSemaphore(1)
 
     with pytest.raises(ValueError, match="oh no"):
         async with turns.turn(A):
@@ -103,11 +103,11 @@ async def test_a_failure_gives_the_place_back() -> None:
 
 
 async def test_who_holds_a_place_too_long_holds_up_nobody_and_gives_it_back_once() -> None:
-    line = Line(Turns(1, longest_seconds=0.0))
+    line = Line(FairSemaphore(1, longest_seconds=0.0))
     await line.stand("a1", A)
     await line.stand("b1", B)
     await until(lambda: line.served == ["a1", "b1"], "the other group's turn")
-    turns = Turns(1, longest_seconds=0.0)
+    turns = FairSemaphore(1, longest_seconds=0.0)
     async with turns.turn(A), asyncio.timeout(5), turns.turn(B):
         pass
 

@@ -14,22 +14,22 @@ from typing import Any
 from tests.acceptance import dying_host
 from tests.acceptance.dying_host import Death
 
-from pynchy.app import running_host
-from pynchy.bridge.answer import Answering
+from pynchy.bridge.answer import AnswerService
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.outbox import Outbox
 from pynchy.channels.whatsapp.process import Process
-from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.supervisor import Supervisor
 from pynchy.config import load_settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
 
 STEPS: list[tuple[type, str]] = [
     (Outbox, "begin"),
     (Outbox, "sent"),
     (Supervisor, "ask"),
-    (Shelf, "read"),
-    (Shelf, "done"),
-    (Answering, "answer"),
+    (InboundQueue, "read"),
+    (InboundQueue, "done"),
+    (AnswerService, "answer"),
 ]
 
 

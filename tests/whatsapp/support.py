@@ -15,7 +15,7 @@ from tests.waiting import until
 from agent_runner.asking import Question
 from pynchy.channels.whatsapp.account import Account, keep_account
 from pynchy.channels.whatsapp.process import STAND_IN
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 from pynchy.testing_whatsapp import SentText, WhatsAppStandIn
 from pynchy.testing_whatsapp.server import ACCOUNT, ACCOUNT_LID
 

@@ -4,5 +4,5 @@
                                     │                        └─► deliver late ─► close
                                     └──► expire, default, withdraw
 
-`lifecycle` is the pure state machine; `desk` is where its steps are made durable and told.
+`lifecycle` is the pure state machine; `ledger` makes its steps durable and publishes them.
 """

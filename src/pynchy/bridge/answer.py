@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pynchy.bridge import replies
+from pynchy.bridge import matching
 from pynchy.bridge.cards import card_of
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
@@ -38,22 +38,26 @@ from pynchy.pending.base import History
 from pynchy.pending.short_ids import read_short_id
 
 MAX_REASON = 2_000
-_MOST_LISTED = 5
+_MAX_LISTED = 5
 
 
-class Answering:
-    """The desk where every channel takes its replies."""
+class AnswerService:
+    """What every channel calls with its replies."""
 
     def __init__(
-        self, desk: Desk, history: History, channels: Mapping[str, Channel], settings: Settings
+        self,
+        ledger: QuestionLedger,
+        history: History,
+        channels: Mapping[str, Channel],
+        settings: Settings,
     ) -> None:
-        self._desk = desk
+        self._ledger = ledger
         self._history = history
         self._channels = channels
         self._settings = settings
 
     async def answer(self, reply: Reply) -> PendingQuestion:
-        """See ReplyDesk."""
+        """See ReplyHandler."""
         pending = await self._open_question(reply)
         given = [
             Draft(number, answer, reply.by) for number, answer in _answers(pending, reply).items()
@@ -65,18 +69,18 @@ class Answering:
             drafts = {draft.question: draft for draft in (*now.drafts, *given)}
             if len(drafts) < len(now.questions):
                 return [PartlyAnswered(draft) for draft in given]
-            return replies.complete(drafts.values(), self._desk.now(), reply.channel)
+            return matching.complete(drafts.values(), self._ledger.now(), reply.channel)
 
         return await self._decide(pending, choose)
 
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
-        """See ReplyDesk."""
+        """See ReplyHandler."""
         pending = await self._open_question(reply)
         if reason and len(reason) > MAX_REASON:
             raise InvalidReply(f"a reason may have at most {MAX_REASON} characters")
         ending = Ending(
             OutcomeKind.DECLINED,
-            self._desk.now(),
+            self._ledger.now(),
             by=reply.by,
             channel=reply.channel,
             reason=reason or None,
@@ -88,9 +92,9 @@ class Answering:
         pending: PendingQuestion,
         choose: Callable[[PendingQuestion], Ending | Sequence[PartlyAnswered]],
     ) -> PendingQuestion:
-        """Decide at the desk. Raise AlreadyOver, too, if the question was closed meanwhile."""
+        """Commit to the ledger. Raise AlreadyOver, too, if the question was closed meanwhile."""
         try:
-            return await self._desk.decide(pending.key, choose)
+            return await self._ledger.commit(pending.key, choose)
         except UnknownQuestion:
             over = await self._history.find(*pending.key)
             if over is None or over.ending is None:
@@ -98,7 +102,7 @@ class Answering:
             raise AlreadyOver(over.ending) from None
 
     def open_cards(self, channel: str) -> list[ShownCard]:
-        """See ReplyDesk."""
+        """See ReplyHandler."""
         public_url = self._settings.http.public_url
         return [
             ShownCard(
@@ -109,7 +113,7 @@ class Answering:
                 card_of(p, public_url),
                 p.answered,
             )
-            for p in self._desk.index
+            for p in self._ledger.index
             for c in p.cards
             if p.ending is None and c.channel == channel
             if c.state is CardState.SHOWN and c.message_id
@@ -123,7 +127,7 @@ class Answering:
         """
         if group is not None:
             return await self._find_in(group, RequestId(target))
-        index, history = self._desk.index, self._history
+        index, history = self._ledger.index, self._history
         if short_id := read_short_id(target):
             found = index.with_short_id(short_id) or await history.with_short_id(short_id)
             named = [found] if found else []
@@ -140,7 +144,7 @@ class Answering:
         return named[0]
 
     async def _find_in(self, group: GroupName, request_id: RequestId) -> PendingQuestion:
-        found = self._desk.index.get((group, request_id))
+        found = self._ledger.index.get((group, request_id))
         found = found or await self._history.find(group, request_id)
         if found is None:
             raise UnknownQuestion(f"no question has the id {request_id}")
@@ -168,7 +172,7 @@ class Answering:
 def _which(target: str, named: Sequence[PendingQuestion]) -> str:
     listed = [
         f"{p.short_id} (group {p.group}, {p.ending.outcome if p.ending else 'open'})"
-        for p in named[:_MOST_LISTED]
+        for p in named[:_MAX_LISTED]
     ]
     more = f" and {len(named) - len(listed)} more" if len(named) > len(listed) else ""
     return f"{target} is the request id of several; use a short id: {', '.join(listed)}{more}"
@@ -190,13 +194,13 @@ def _answers(pending: PendingQuestion, reply: Reply) -> dict[int, Answer]:
     if reply.question is None:
         if reply.answers:
             return _checked(pending, reply.answers)
-        spread = replies.spread(questions, reply.values)
+        spread = matching.spread(questions, reply.values)
         return {n: _matched(pending, reply, n, values) for n, values in enumerate(spread)}
     if not 1 <= reply.question <= len(questions):
         raise InvalidReply(f"there is no question {reply.question}: choose 1 to {len(questions)}")
     number = reply.question - 1
     if reply.answers:
-        return {number: replies.check(questions[number], reply.answers[0])}
+        return {number: matching.check(questions[number], reply.answers[0])}
     return {number: _matched(pending, reply, number, reply.values)}
 
 
@@ -205,7 +209,7 @@ def _matched(
 ) -> Answer:
     # In a chat the number of the question is typed before the answer; elsewhere it has a place.
     lead = f"{number + 1}: " if reply.chat and len(pending.questions) > 1 else ""
-    return replies.match(pending.questions[number], values, lead)
+    return matching.match(pending.questions[number], values, lead)
 
 
 def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:
@@ -213,5 +217,5 @@ def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int,
         raise InvalidReply(f"{len(pending.questions)} answers are needed, {len(answers)} came")
     pairs = zip(pending.questions, answers, strict=True)
     return {
-        number: replies.check(question, answer) for number, (question, answer) in enumerate(pairs)
+        number: matching.check(question, answer) for number, (question, answer) in enumerate(pairs)
     }

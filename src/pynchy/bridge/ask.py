@@ -13,8 +13,8 @@ from contextlib import suppress
 from datetime import timedelta
 
 from pynchy import wire
-from pynchy.bridge import replies
-from pynchy.bridge.desk import Desk
+from pynchy.bridge import matching
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CallEnded, Parked, Step, Unparked
 from pynchy.config import Settings
 from pynchy.errors import (
@@ -44,30 +44,30 @@ log = logging.getLogger(__name__)
 
 PREFIX = "ask_user:"
 
-SignOfLife = Callable[[GroupName, SessionId], Awaitable[None]]
+ConfirmActivity = Callable[[GroupName, SessionId], Awaitable[None]]
 
 
 async def _unheard(_group: GroupName, _session_id: SessionId) -> None:
     return
 
 
-class Asking:
+class AskHandler:
     """Handles every request whose type begins with `ask_user:`."""
 
     def __init__(
         self,
-        desk: Desk,
+        ledger: QuestionLedger,
         history: History,
         mailboxes: Mailboxes,
         short_ids: ShortIds,
         settings: Settings,
     ) -> None:
-        self._desk = desk
+        self._ledger = ledger
         self._history = history
         self._mailboxes = mailboxes
         self._short_ids = short_ids
         self._settings = settings
-        self.on_sign_of_life: SignOfLife = _unheard
+        self.on_confirm_activity: ConfirmActivity = _unheard
 
     async def handle(self, group: GroupName, envelope: wire.Envelope) -> Key | None:
         """Do what the request says. Return the key of a new question, which is to be shown."""
@@ -92,14 +92,14 @@ class Asking:
         if request_id and not await self._is_known((group, request_id)):
             response = wire.error_json(request_id, malformed.reason)
             await asyncio.to_thread(mailbox.respond_refused, request_id, response, keep)
-        now = self._desk.now()
+        now = self._ledger.now()
         # Before it goes: a crash may repeat the event but not hide it.
-        self._desk.tell_group(EventKind.REJECTED, group, request_id, malformed.reason)
+        self._ledger.publish_for_group(EventKind.REJECTED, group, request_id, malformed.reason)
         await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
 
     async def _ask(self, group: GroupName, request: wire.AskRequest) -> Key:
         request_id = RequestId(request.request_id)
-        known = self._desk.index.get((group, request_id))
+        known = self._ledger.index.get((group, request_id))
         known = known or await self._history.find(group, request_id)
         if known is not None and known.digest != request.digest():
             raise MalformedRequest("request_id: another question has this id already")
@@ -113,13 +113,13 @@ class Asking:
         self._check_room(group, request)
         pending = await asyncio.to_thread(self._pending, group, request)
         _check_defaults(pending)
-        await self._desk.record(pending)
-        await self.on_sign_of_life(group, pending.session_id)
+        await self._ledger.record(pending)
+        await self.on_confirm_activity(group, pending.session_id)
         return pending.key
 
     def _check_room(self, group: GroupName, request: wire.AskRequest) -> None:
         """Raise MalformedRequest if the group has as much open as it may have."""
-        index, settings = self._desk.index, self._settings
+        index, settings = self._ledger.index, self._settings
         if index.count_in_group(group) >= settings.max_open_per_group:
             full = f"{settings.max_open_per_group} questions of this group are open"
         elif index.bytes_in_group(group) + request.size() > settings.max_open_size_per_group:
@@ -131,7 +131,7 @@ class Asking:
         )
 
     def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
-        now = self._desk.now()
+        now = self._ledger.now()
         routing = self._settings.group(group)
         wait = self._settings.wait_timeout
         if request.wait_seconds is not None:
@@ -157,39 +157,39 @@ class Asking:
         )
 
     async def _cancel(self, key: Key) -> None:
-        pending = self._desk.index.get(key)
+        pending = self._ledger.index.get(key)
         if pending is not None and pending.call_waits:
             await self._take(key, CallEnded("cancelled"))
 
     async def _park(self, key: Key) -> None:
-        pending = self._desk.index.get(key)
+        pending = self._ledger.index.get(key)
         # Without a session there is nothing to be resumed: it is as if the call were gone.
         if pending is not None and pending.session_id:
             await self._take(key, Parked())
 
     async def _take(self, key: Key, step: Step) -> None:
         with suppress(UnknownQuestion):  # closed while we waited for our turn
-            await self._desk.take(key, step)
+            await self._ledger.apply(key, step)
 
     async def _withdraw(self, key: Key) -> None:
-        pending = self._desk.index.get(key)
+        pending = self._ledger.index.get(key)
         if pending is None:
             return
         # Not so a cancel: a server writes one also when the agent that it served is gone.
-        await self.on_sign_of_life(pending.group, pending.session_id)
-        ending = Ending(OutcomeKind.WITHDRAWN, self._desk.now(), by="the agent")
+        await self.on_confirm_activity(pending.group, pending.session_id)
+        ending = Ending(OutcomeKind.WITHDRAWN, self._ledger.now(), by="the agent")
         try:
-            await self._desk.end(key, ending)
+            await self._ledger.end(key, ending)
         except (AlreadyOver, UnknownQuestion):
             log.info("withdrawn too late", extra={"id": key[1]})
 
     async def _is_known(self, key: Key) -> bool:
-        return self._desk.index.get(key) is not None or await self._history.find(*key) is not None
+        return self._ledger.index.get(key) is not None or await self._history.find(*key) is not None
 
 
 def _check_defaults(pending: PendingQuestion) -> None:
     """Raise MalformedRequest for a default that could never be applied."""
     try:
-        replies.defaults(tuple(q for q in pending.questions if q.default))
+        matching.defaults(tuple(q for q in pending.questions if q.default))
     except InvalidReply as exc:
         raise MalformedRequest(f"default: {exc}", pending.request_id) from exc

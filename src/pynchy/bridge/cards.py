@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
 from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
@@ -25,9 +25,9 @@ T = TypeVar("T")
 # About a week: a channel may be away for long, and its cards must not look open for ever.
 SETTLE_ATTEMPTS = 1_000
 _WAIT_SECONDS = 2.0
-WAIT_MOST_SECONDS = 600.0
+WAIT_MAX_SECONDS = 600.0
 # How soon it is noticed that a channel is back.
-_LOOK_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 
 
 class Cards:
@@ -35,12 +35,12 @@ class Cards:
 
     def __init__(
         self,
-        desk: Desk,
+        ledger: QuestionLedger,
         channels: Mapping[str, Channel],
         send_timeout: float,
         public_url: str = "",
     ) -> None:
-        self._desk = desk
+        self._ledger = ledger
         self._channels = channels
         self._send_timeout = send_timeout
         self._public_url = public_url
@@ -59,20 +59,20 @@ class Cards:
         """Return after so many seconds, or sooner when one of the channels was away and is back."""
         away = {name for name in channels if not self.is_well(name)}
         while seconds > 0:
-            await asyncio.sleep(min(seconds, _LOOK_SECONDS))
-            seconds -= _LOOK_SECONDS
+            await asyncio.sleep(min(seconds, _POLL_SECONDS))
+            seconds -= _POLL_SECONDS
             if any(self.is_well(name) for name in away):
                 return
             away = {name for name in channels if not self.is_well(name)}
 
     async def show(self, key: Key, *, repeated: bool = False) -> None:
         """Show every card that is not shown yet; with none left, end the question."""
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         sending = [c for c in pending.cards if c.state is CardState.SENDING]
         async with asyncio.TaskGroup() as tasks:
             for card in sending:
                 tasks.create_task(self._show_one(pending, card, repeated=repeated))
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         if pending.state.waits_for_person and not _is_shown(pending):
             await self._give_up(pending)
 
@@ -86,9 +86,9 @@ class Cards:
                 failed = SettleFailed(card.channel, str(exc), abandon=last)
             else:
                 settled = CardSettled(card.channel, pending.delivery_note)
-                await self._desk.take(pending.key, settled)
+                await self._ledger.apply(pending.key, settled)
                 return
-            pending = await self._desk.take(pending.key, failed)
+            pending = await self._ledger.apply(pending.key, failed)
             if last:
                 return
             card = pending.card_of(card.channel) or card
@@ -101,9 +101,9 @@ class Cards:
             log.warning("a card could not be shown", extra={"channel": card.channel})
             if isinstance(exc, AskingUnsupported):
                 self._unable.add(card.channel)
-            await self._desk.take(pending.key, ShowFailed(card.channel, str(exc)))
+            await self._ledger.apply(pending.key, ShowFailed(card.channel, str(exc)))
         else:
-            await self._desk.take(pending.key, Shown(card.channel, message_id))
+            await self._ledger.apply(pending.key, Shown(card.channel, message_id))
 
     async def _send(self, pending: PendingQuestion, card: CardRef, *, repeated: bool) -> str:
         shown = replace(card_of(pending, self._public_url), repeated=repeated)
@@ -120,9 +120,9 @@ class Cards:
     async def _give_up(self, pending: PendingQuestion) -> None:
         reasons = [f"{card.channel}: {card.error}" for card in pending.cards]
         reason = "no channel could show the question (" + "; ".join(reasons or ["none set"]) + ")"
-        ending = Ending(OutcomeKind.UNDELIVERABLE, self._desk.now(), reason=reason)
+        ending = Ending(OutcomeKind.UNDELIVERABLE, self._ledger.now(), reason=reason)
         try:
-            await self._desk.end(pending.key, ending)
+            await self._ledger.end(pending.key, ending)
         except (AlreadyOver, UnknownQuestion):
             log.debug("answered before the last channel failed", extra={"id": pending.request_id})
 
@@ -187,7 +187,7 @@ def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
 
 def wait_seconds(attempts: int) -> float:
     """Return how long to wait after so many attempts, with a card of any channel."""
-    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), WAIT_MOST_SECONDS)
+    return min(_WAIT_SECONDS * 2.0 ** min(attempts, 16), WAIT_MAX_SECONDS)
 
 
 def to_settle(pending: PendingQuestion) -> list[CardRef]:

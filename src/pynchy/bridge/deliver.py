@@ -23,7 +23,8 @@ from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
 from pynchy import wire
-from pynchy.bridge.desk import Desk
+from pynchy.aio import FairSemaphore
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import (
     Delivered,
     Dismissed,
@@ -35,21 +36,20 @@ from pynchy.bridge.lifecycle import (
     Unparked,
 )
 from pynchy.bridge.prompt import resume_prompt
-from pynchy.bridge.restating import Restating
-from pynchy.bridge.roll import Roll
-from pynchy.bridge.turns import Turns
 from pynchy.errors import NotUndelivered
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
+from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, SessionId, State
 from pynchy.pending.index import Key
-from pynchy.sessions.base import Launch, Launcher, Runner, RunnerEnd
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 # There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
-UNDELIVERED_LOOK_SECONDS = 30.0
-_BACKOFF_MOST = timedelta(minutes=10)
+UNDELIVERED_POLL_SECONDS = 30.0
+_MAX_BACKOFF = timedelta(minutes=10)
 STOPPED = "a person has stopped the runner"
 NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
 
@@ -64,7 +64,7 @@ class LateSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class DeliveryLimits:
     """How long to wait until nobody is taken to be there, and to keep what could not arrive."""
 
     receipt_grace: timedelta
@@ -73,11 +73,11 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class SessionParts:
     """Who knows of sessions, and of what they may have lost."""
 
-    roll: Roll
-    restating: Restating
+    tracker: SessionTracker
+    lost_answers: LostAnswers
 
 
 class Delivery:
@@ -85,31 +85,31 @@ class Delivery:
 
     def __init__(
         self,
-        desk: Desk,
+        ledger: QuestionLedger,
         mailboxes: Mailboxes,
-        sessions: Sessions,
+        sessions: SessionParts,
         late: Mapping[GroupName, LateSettings],
-        patience: Patience,
+        limits: DeliveryLimits,
     ) -> None:
-        self._desk = desk
+        self._ledger = ledger
         self._mailboxes = mailboxes
-        self._roll = sessions.roll
-        self._restating = sessions.restating
+        self._tracker = sessions.tracker
+        self._lost_answers = sessions.lost_answers
         self._late = late
-        self._grace = patience.receipt_grace
-        self._keep_undelivered = patience.keep_undelivered
-        self._turns = Turns(patience.max_resumes)
+        self._grace = limits.receipt_grace
+        self._keep_undelivered = limits.keep_undelivered
+        self._turns = FairSemaphore(limits.max_resumes)
         # What a person stopped before its runner was there to be stopped.
         self._stopped: set[Key] = set()
         self._under_way: set[Key] = set()
         # Weak: there are as many sessions as agents ever were, and a lock is needed for a moment.
-        self._starting: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
+        self._control: WeakValueDictionary[tuple[GroupName, SessionId], asyncio.Lock] = (
             WeakValueDictionary()
         )
 
     async def respond(self, key: Key) -> None:
         """Write the response, for whoever waits."""
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         if pending.delivered is None:
             mailbox = self._mailboxes.of(pending.group)
             response = wire.response_json(pending)
@@ -117,20 +117,20 @@ class Delivery:
 
     async def see_through(self, key: Key) -> None:
         """Return when the agent has the outcome, for which there is a response."""
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         if pending.delivered is not None:
             return
         mailbox = self._mailboxes.of(pending.group)
         if pending.ending is not None and not await self._must_hear(key, mailbox):
             await self._delivered(key, DeliveryPath.NONE)
             return
-        grace_ends = self._desk.now() + self._grace
-        while (pending := self._desk.get(key)).delivered is None:
-            version = self._desk.version(key)
+        grace_ends = self._ledger.now() + self._grace
+        while (pending := self._ledger.get(key)).delivered is None:
+            version = self._ledger.version(key)
             if not await self._advance(pending, mailbox, grace_ends):
-                undelivered = self._desk.get(key).state is State.UNDELIVERED
-                look = UNDELIVERED_LOOK_SECONDS if undelivered else LOOK_SECONDS
-                await self._desk.changed(key, version, look)
+                undelivered = self._ledger.get(key).state is State.UNDELIVERED
+                look = UNDELIVERED_POLL_SECONDS if undelivered else POLL_SECONDS
+                await self._ledger.changed(key, version, look)
 
     async def retry(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Start a failed delivery again, or make its next attempt now.
@@ -143,13 +143,13 @@ class Delivery:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
         if pending.group not in self._late:
             raise NotUndelivered(f"{pending.short_id}: {NO_LAUNCHER}")
-        return await self._desk.take(pending.key, Retried(by, self._desk.now()))
+        return await self._ledger.apply(pending.key, Retried(by, self._ledger.now()))
 
     async def dismiss(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""
         if pending.state is not State.UNDELIVERED:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
-        return await self._desk.take(pending.key, Dismissed(by, self._desk.now()))
+        return await self._ledger.apply(pending.key, Dismissed(by, self._ledger.now()))
 
     async def halt(self, group: GroupName, session_id: SessionId) -> bool:
         """Let no runner be put on the session for the answers that are on their way to it now.
@@ -157,9 +157,9 @@ class Delivery:
         Return, once they are kept as undelivered, whether there were any.
         """
         halted = []
-        for pending in self._desk.index.in_session(group, session_id):
+        for pending in self._ledger.index.in_session(group, session_id):
             on_its_way = pending.ending and not pending.is_at_rest and group in self._late
-            if on_its_way and not await self._roll.liveness.is_lease_held(pending):
+            if on_its_way and not await self._tracker.liveness.is_lease_held(pending):
                 halted.append(pending.key)
                 self._stopped.add(pending.key)
                 if pending.key not in self._under_way:
@@ -169,8 +169,8 @@ class Delivery:
         return bool(halted)
 
     async def _at_rest(self, key: Key) -> None:
-        while (pending := self._desk.index.get(key)) and not pending.is_at_rest:
-            await self._desk.changed(key, self._desk.version(key), LOOK_SECONDS)
+        while (pending := self._ledger.index.get(key)) and not pending.is_at_rest:
+            await self._ledger.changed(key, self._ledger.version(key), POLL_SECONDS)
 
     async def _must_hear(self, key: Key, mailbox: Mailbox) -> bool:
         """True if the agent is to be told how it ended, even if a runner has to be started.
@@ -178,12 +178,12 @@ class Delivery:
         An agent that parks in this very moment must be: it would wait for ever. So it says that
         it parks before it looks for a response, and we look for its word after we have responded.
         """
-        while not (pending := self._desk.get(key)).resumes:
-            version = self._desk.version(key)
+        while not (pending := self._ledger.get(key)).resumes:
+            version = self._ledger.version(key)
             if not await asyncio.to_thread(mailbox.is_being_parked, pending.request_id):
                 # Its word may have been read between the two looks.
-                return self._desk.get(key).resumes
-            await self._desk.changed(key, version, LOOK_SECONDS)
+                return self._ledger.get(key).resumes
+            await self._ledger.changed(key, version, POLL_SECONDS)
         return True
 
     async def _advance(
@@ -207,7 +207,7 @@ class Delivery:
     async def _dismiss_if_old(self, pending: PendingQuestion) -> bool:
         """Stop keeping an answer that nobody has come for in all that time; history keeps it."""
         ended_at = pending.ending.at if pending.ending else pending.timestamp
-        if self._desk.now() - ended_at < self._keep_undelivered:
+        if self._ledger.now() - ended_at < self._keep_undelivered:
             return False
         await self.dismiss(pending, "pynchy, after answer_ttl")
         return True
@@ -228,31 +228,31 @@ class Delivery:
         """Return the other questions that the session was parked on."""
         if not pending.session_id:
             return []
-        asked = self._desk.index.in_session(pending.group, pending.session_id)
+        asked = self._ledger.index.in_session(pending.group, pending.session_id)
         return [q for q in asked if q.parked and q.key != pending.key]
 
     async def _runner_lives(self, pending: PendingQuestion, grace_ends: datetime) -> bool:
-        if await self._roll.liveness.is_session_busy(pending):
+        if await self._tracker.liveness.is_session_busy(pending):
             return True
-        return not pending.lease and self._desk.now() < grace_ends
+        return not pending.lease and self._ledger.now() < grace_ends
 
     async def _hold(self, pending: PendingQuestion) -> bool:
-        waits = pending.call_waits and self._desk.now() < pending.wait_until
+        waits = pending.call_waits and self._ledger.now() < pending.wait_until
         if (waits and not self._is_behind(pending)) or pending.state is State.HELD:
             return False
-        await self._desk.take(pending.key, Held())
+        await self._ledger.apply(pending.key, Held())
         return True
 
     async def _go_late(self, pending: PendingQuestion, mailbox: Mailbox) -> bool:
         late = self._late.get(pending.group)
         if late is None:
-            await self._desk.take(pending.key, GaveUp(NO_LAUNCHER))
+            await self._ledger.apply(pending.key, GaveUp(NO_LAUNCHER))
             return True
         retry_at = pending.late.retry_at
-        if retry_at and self._desk.now() < retry_at:
+        if retry_at and self._ledger.now() < retry_at:
             return False
         async with self._turns.turn(pending.group):
-            if pending.key in self._stopped or self._desk.get(pending.key).is_at_rest:
+            if pending.key in self._stopped or self._ledger.get(pending.key).is_at_rest:
                 return False
             return await self._go_late_now(pending, mailbox, late)
 
@@ -262,9 +262,9 @@ class Delivery:
         self._under_way.add(pending.key)
         try:
             session = (pending.group, pending.session_id)
-            async with self._starting.setdefault(session, asyncio.Lock()):
+            async with self._control.setdefault(session, asyncio.Lock()):
                 before = await self._started_before(pending, late)
-                if before is None and await self._roll.liveness.is_session_busy(pending):
+                if before is None and await self._tracker.liveness.is_session_busy(pending):
                     return await self._step_back(pending, mailbox)
                 runner = before or await self._resume(pending, mailbox, late)
             if runner is None:
@@ -286,7 +286,7 @@ class Delivery:
         """Leave the answer to the process that lives: it can ask for it."""
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
         self._stopped.discard(pending.key)
-        await self._desk.take(pending.key, Held())
+        await self._ledger.apply(pending.key, Held())
         return True
 
     async def _resume(
@@ -294,23 +294,23 @@ class Delivery:
     ) -> Runner | RunnerEnd | None:
         """Return the runner, or why there is none; None if the agent has the answer after all."""
         claim = pending.late.claim or secrets.token_hex(16)
-        pending = await self._desk.take(pending.key, Resuming(claim))
-        now = self._desk.now()
+        pending = await self._ledger.apply(pending.key, Resuming(claim))
+        now = self._ledger.now()
         if not await asyncio.to_thread(mailbox.claim, pending.request_id, claim, now):
             return None
-        lost = await self._restating.to_restate(pending)
+        lost = await self._lost_answers.to_restate(pending)
         # What the session may have lost can only be told by a prompt.
         goes_on = pending.parked and not lost
         if not goes_on:
             for other in self._parked(pending):
-                await self._desk.take(other.key, Unparked())
+                await self._ledger.apply(other.key, Unparked())
         initial = wire.initial_json(pending, resume_prompt(pending, lost), parked=goes_on)
         await asyncio.to_thread(mailbox.write_initial, pending.request_id, initial)
-        return await self._roll.start(late.launcher, self._launch(pending))
+        return await self._tracker.start(late.launcher, self._launch(pending))
 
     def _launch(self, pending: PendingQuestion) -> Launch:
         ipc_dir = self._mailboxes.of(pending.group).path
-        session = self._roll.get(pending.group, pending.session_id)
+        session = self._tracker.get(pending.group, pending.session_id)
         return Launch(
             group=pending.group,
             session_id=pending.session_id,
@@ -334,7 +334,7 @@ class Delivery:
             runner if isinstance(runner, RunnerEnd) else await self._taken_in(key, mailbox, runner)
         )
         if end is None:
-            await self._received(self._desk.get(key), DeliveryPath.LATE)
+            await self._received(self._ledger.get(key), DeliveryPath.LATE)
         elif end.error is None:
             await self._delivered(key, DeliveryPath.LATE)
         elif end.stopped or key in self._stopped:
@@ -345,42 +345,42 @@ class Delivery:
     async def _taken_in(self, key: Key, mailbox: Mailbox, runner: Runner) -> RunnerEnd | None:
         """Return None when the runner says that it has the answer, else how it ended."""
         ended = asyncio.ensure_future(runner.ended())
-        ended.add_done_callback(lambda _: self._desk.wake(key))
+        ended.add_done_callback(lambda _: self._ledger.notify(key))
         try:
             while True:
-                version = self._desk.version(key)
+                version = self._ledger.version(key)
                 if await asyncio.to_thread(mailbox.is_resumed, key[1]):
                     return None
                 if ended.done():
                     return ended.result()
-                await self._desk.changed(key, version, LOOK_SECONDS)
+                await self._ledger.changed(key, version, POLL_SECONDS)
         finally:
             ended.cancel()
 
     async def _failed(self, key: Key, mailbox: Mailbox, late: LateSettings, reason: str) -> None:
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         attempts = pending.late.attempts
         if attempts < late.attempts:
-            wait = min(late.backoff * 2 ** (attempts - 1), _BACKOFF_MOST)
-            await self._desk.take(key, ResumeFailed(reason, self._desk.now() + wait))
+            wait = min(late.backoff * 2 ** (attempts - 1), _MAX_BACKOFF)
+            await self._ledger.apply(key, ResumeFailed(reason, self._ledger.now() + wait))
             return
         times = f"{attempts} attempt" + ("s" if attempts > 1 else "")
         await self._give_up(key, mailbox, f"{reason} ({times})")
 
     async def _give_up(self, key: Key, mailbox: Mailbox, reason: str) -> None:
         # No runner has the answer now, so `check_answer` may take it.
-        pending = self._desk.get(key)
+        pending = self._ledger.get(key)
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
-        await self._desk.take(key, GaveUp(f"{reason}; pynchy retry starts it again"))
+        await self._ledger.apply(key, GaveUp(f"{reason}; pynchy retry starts it again"))
         self._stopped.discard(key)
 
     async def _received(self, pending: PendingQuestion, path: DeliveryPath) -> bool:
         """The agent says that it has the answer; whether it lives to use it is to be seen."""
         launch = self._launch(pending).stem if path is DeliveryPath.LATE else ""
-        await self._restating.handed_over(pending, launch)
+        await self._lost_answers.handed_over(pending, launch)
         return await self._delivered(pending.key, path)
 
     async def _delivered(self, key: Key, path: DeliveryPath) -> bool:
         self._stopped.discard(key)
-        await self._desk.take(key, Delivered(path, self._desk.now()))
+        await self._ledger.apply(key, Delivered(path, self._ledger.now()))
         return True

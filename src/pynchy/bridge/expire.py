@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pynchy.bridge import replies
-from pynchy.bridge.desk import Desk
-from pynchy.bridge.roll import Roll
+from pynchy.bridge import matching
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.config import Settings
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
@@ -23,16 +22,17 @@ from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import History
 from pynchy.pending.index import Key
+from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 NOBODY = "nobody answered in time"
 _TIDY_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StaleQuestion:
     """A question that a sweep would end, or can only report, and why."""
 
     pending: PendingQuestion
@@ -46,16 +46,16 @@ class Expiry:
 
     def __init__(
         self,
-        desk: Desk,
+        ledger: QuestionLedger,
         history: History,
         mailboxes: Mailboxes,
-        roll: Roll,
+        tracker: SessionTracker,
         settings: Settings,
     ) -> None:
-        self._desk = desk
+        self._ledger = ledger
         self._history = history
         self._mailboxes = mailboxes
-        self._roll = roll
+        self._tracker = tracker
         self._settings = settings
         self._due: list[tuple[datetime, Key]] = []
         self._tidied: datetime | None = None
@@ -72,11 +72,11 @@ class Expiry:
                 await self._tidy_if_due()
             except Exception:
                 log.exception("a deadline could not be handled; it will be tried again")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def end_due(self) -> None:
         """End every question that is due."""
-        while self._due and self._due[0][0] <= self._desk.now():
+        while self._due and self._due[0][0] <= self._ledger.now():
             due_at, key = heapq.heappop(self._due)
             try:
                 pending = await self._end(key, self._if_due)
@@ -86,7 +86,7 @@ class Expiry:
             if pending is not None and pending.ending is None:
                 self.watch(pending)
 
-    async def sweep(self, *, dry_run: bool) -> list[Finding]:
+    async def sweep(self, *, dry_run: bool) -> list[StaleQuestion]:
         """Return what is stale and why; end what can be ended unless it is a dry run."""
         findings = await asyncio.to_thread(self._findings)
         if not dry_run:
@@ -105,24 +105,24 @@ class Expiry:
             return
         for finding in findings:
             if finding.pending.ending is None and finding.is_orphan:
-                self._desk.tell_of(EventKind.ORPHANED, finding.pending, finding.why)
+                self._ledger.publish_about(EventKind.ORPHANED, finding.pending, finding.why)
 
     async def tidy(self) -> int:
         """Forget what is past its retention. Return how many closed questions were forgotten."""
         retention = self._settings.retention
-        now = self._desk.now()
+        now = self._ledger.now()
         self._tidied = now
         removed = await self._history.prune(now - retention.history, retention.history_size)
-        await self._roll.tidy(now - retention.history)
-        open_ids = {pending.key for pending in self._desk.index}
+        await self._tracker.tidy(now - retention.history)
+        open_ids = {pending.key for pending in self._ledger.index}
         for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
             mailbox = self._mailboxes.of(group)
             kept = {request_id for name, request_id in open_ids if name == group}
             responses, rejected = now - retention.responses, now - retention.rejected
             try:
                 await asyncio.to_thread(mailbox.tidy, kept, responses, rejected)
-                spare = self._roll.spared(group)
-                await asyncio.to_thread(self._roll.liveness.tidy, group, spare)
+                spare = self._tracker.spared(group)
+                await asyncio.to_thread(self._tracker.liveness.tidy, group, spare)
             except FileNotFoundError:
                 log.debug("a group's folders are not there", extra={"group": group})
             except OSError as exc:
@@ -131,54 +131,54 @@ class Expiry:
         return removed
 
     async def _tidy_if_due(self) -> None:
-        if self._tidied is None or self._desk.now() - self._tidied > _TIDY_EVERY:
+        if self._tidied is None or self._ledger.now() - self._tidied > _TIDY_EVERY:
             await self.tidy()
 
     async def _end(
         self, key: Key, choose: Callable[[PendingQuestion], Ending | tuple[()]]
     ) -> PendingQuestion | None:
         try:
-            return await self._desk.decide(key, choose)
+            return await self._ledger.commit(key, choose)
         except (AlreadyOver, UnknownQuestion):
             log.debug("answered just before its deadline", extra={"id": key[1]})
             return None
 
     def _if_due(self, pending: PendingQuestion) -> Ending | tuple[()]:
         # Whoever begins to answer moves the deadline: there is no default any more.
-        return self._ending(pending) if pending.due_at <= self._desk.now() else ()
+        return self._ending(pending) if pending.due_at <= self._ledger.now() else ()
 
     def _if_stale(self, pending: PendingQuestion) -> Ending | tuple[()]:
         finding = self._finding(pending)
         return finding.ending if finding and finding.ending else ()
 
     def _ending(self, pending: PendingQuestion) -> Ending:
-        now = self._desk.now()
+        now = self._ledger.now()
         if pending.defaults_at is not None and pending.defaults_at <= now:
-            answers = replies.defaults(pending.questions)
+            answers = matching.defaults(pending.questions)
             return Ending(OutcomeKind.DEFAULTED, now, answers, reason=NOBODY)
         people = ", ".join(dict.fromkeys(draft.by for draft in pending.drafts))
         reason = f"only partly answered in time, by {people}" if people else NOBODY
         return Ending(OutcomeKind.EXPIRED, now, reason=reason)
 
-    def _findings(self) -> list[Finding]:
-        found = [self._finding(pending) for pending in self._desk.index]
+    def _findings(self) -> list[StaleQuestion]:
+        found = [self._finding(pending) for pending in self._ledger.index]
         return [finding for finding in found if finding is not None]
 
-    def _finding(self, pending: PendingQuestion) -> Finding | None:
+    def _finding(self, pending: PendingQuestion) -> StaleQuestion | None:
         if pending.state is State.UNDELIVERED:
-            return Finding(pending, f"answered, not delivered: {pending.late.error}", None)
+            return StaleQuestion(pending, f"answered, not delivered: {pending.late.error}", None)
         if pending.ending is not None:
             return None
-        if pending.due_at <= self._desk.now():
-            return Finding(pending, "its deadline has passed", self._ending(pending))
+        if pending.due_at <= self._ledger.now():
+            return StaleQuestion(pending, "its deadline has passed", self._ending(pending))
         mailbox = self._mailboxes.of(pending.group)
         if not mailbox.exists():
             why = "its group's folder is gone"
-            ending = Ending(OutcomeKind.UNDELIVERABLE, self._desk.now(), reason=why)
-            return Finding(pending, why, ending, is_orphan=True)
+            ending = Ending(OutcomeKind.UNDELIVERABLE, self._ledger.now(), reason=why)
+            return StaleQuestion(pending, why, ending, is_orphan=True)
         no_launcher = self._settings.group(pending.group).launcher is None
-        lives = self._roll.liveness.is_lease_live
+        lives = self._tracker.liveness.is_lease_live
         if no_launcher and pending.lease and not lives(pending.group, pending.lease):
             why = "the agent that asked is gone and its group has no launcher to resume it"
-            return Finding(pending, why, None, is_orphan=True)
+            return StaleQuestion(pending, why, None, is_orphan=True)
         return None

@@ -9,8 +9,8 @@ import asyncio
 import logging
 
 from pynchy import wire
-from pynchy.bridge.ask import Asking
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.ask import AskHandler
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
 from pynchy.ipc.mailbox import Mailboxes
@@ -23,12 +23,16 @@ class Reception:
     """See intake's own contract."""
 
     def __init__(
-        self, settings: Settings, mailboxes: Mailboxes, asking: Asking, desk: Desk
+        self,
+        settings: Settings,
+        mailboxes: Mailboxes,
+        ask_handler: AskHandler,
+        ledger: QuestionLedger,
     ) -> None:
         self._settings = settings
         self._mailboxes = mailboxes
-        self._asking = asking
-        self._desk = desk
+        self._ask_handler = ask_handler
+        self._ledger = ledger
 
     async def joined(self, group: GroupName) -> None:
         """Give a new group its folders."""
@@ -40,11 +44,11 @@ class Reception:
         self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
     ) -> None:
         """Answer or file a request that cannot be understood."""
-        await self._asking.refuse(group, name, malformed, content)
+        await self._ask_handler.refuse(group, name, malformed, content)
 
     def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
         """Let a delivery that waits for this receipt look."""
-        self._desk.wake((group, request_id))
+        self._ledger.notify((group, request_id))
 
 
 def _greeting(settings: Settings, name: GroupName) -> bytes:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pynchy.bridge.cards import WAIT_MOST_SECONDS, Cards, wait_seconds
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.cards import WAIT_MAX_SECONDS, Cards, wait_seconds
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Routed
 from pynchy.config import Settings
 from pynchy.errors import AlreadyOver
@@ -23,8 +23,8 @@ SHOW_ATTEMPTS = 1_000
 class Reshowing:
     """Tries failed cards again, those of one question at a time."""
 
-    def __init__(self, desk: Desk, cards: Cards, settings: Settings) -> None:
-        self._desk = desk
+    def __init__(self, ledger: QuestionLedger, cards: Cards, settings: Settings) -> None:
+        self._ledger = ledger
         self._cards = cards
         self._settings = settings
 
@@ -46,7 +46,7 @@ class Reshowing:
 
         A channel that says itself that something is wrong is looked at, and not tried.
         """
-        while failed := self.failed(self._desk.get(key)):
+        while failed := self.failed(self._ledger.get(key)):
             # One that is away has no say in how soon another is tried: it is waited for.
             waits = [
                 wait_seconds(0 if soon else card.attempts)
@@ -54,14 +54,14 @@ class Reshowing:
                 if self._cards.is_well(card.channel)
             ]
             channels = [card.channel for card in failed]
-            await self._cards.rest(channels, min(waits, default=WAIT_MOST_SECONDS))
+            await self._cards.rest(channels, min(waits, default=WAIT_MAX_SECONDS))
             if await self._route(key):
                 return True
         return False
 
     async def _route(self, key: Key) -> bool:
         try:
-            pending = await self._desk.decide(key, self._steps)
+            pending = await self._ledger.commit(key, self._steps)
         except AlreadyOver:
             return False
         return any(card.state is CardState.SENDING for card in pending.cards)

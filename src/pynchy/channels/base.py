@@ -12,7 +12,7 @@ from pynchy.errors import AskingUnsupported
 from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
 
 
-class ReplyDesk(Protocol):
+class ReplyHandler(Protocol):
     """Where a channel takes what people say. Every refusal is a ReplyRejected with its reason."""
 
     async def answer(self, reply: Reply) -> PendingQuestion:
@@ -36,8 +36,8 @@ class Channel:
     # the setting says; it fails by itself when the service does not answer.
     least_send_timeout = 0.0
 
-    async def open(self, desk: ReplyDesk) -> None:
-        """Connect, and from now on pass replies to the desk."""
+    async def open(self, handler: ReplyHandler) -> None:
+        """Connect, and from now on pass replies to the reply handler."""
 
     async def close(self) -> None:
         """Disconnect; no reply is passed on after this."""

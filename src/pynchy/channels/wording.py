@@ -39,7 +39,7 @@ def describe(ending: Ending, here: str, one_line: Callable[[str, int], str]) -> 
 
 
 def refusal(exc: ReplyRejected) -> str:
-    """Return what the person is told whose reply the desk did not take."""
+    """Return what the person is told whose reply the reply handler did not take."""
     if isinstance(exc, AlreadyOver):
         return f"This question is over already: {exc.ending.describe()}"
     return f"Not taken: {exc}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
-    "connect": ("connect", "Let an agent in your terminal ask through pynchy."),
+    "connect": ("connect.command", "Let an agent in your terminal ask through pynchy."),
     "hook": ("hook", "Ask before an agent program's tool does, and park the agent."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
@@ -40,7 +40,7 @@ COMMANDS = {
     "events": ("events", "List what happened, or follow it."),
     "sweep": ("sweep", "End what is stale."),
     "init": ("init", "Write a settings file to begin with."),
-    "doctor": ("doctor", "Find what is wrong, and say how to mend it."),
+    "doctor": ("doctor.command", "Find what is wrong, and say how to mend it."),
     "slack": ("slack", "Set up the Slack channel, and look whether it works."),
     "whatsapp": ("whatsapp", "Pair a phone for the WhatsApp channel, and see how it is."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
@@ -81,8 +81,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except PynchyError as exc:
-            from pynchy.cli.exits import exit_code  # noqa: PLC0415 - only for a failure
             from pynchy.cli.text import clean  # noqa: PLC0415 - the same
+            from pynchy.exits import exit_code  # noqa: PLC0415 - only for a failure
 
             click.echo(f"pynchy: {clean(str(exc))}", err=True)
             ctx.exit(exit_code(exc))

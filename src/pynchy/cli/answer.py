@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from pynchy.cli.client import HostClient
-from pynchy.cli.exits import EXIT_PARTLY
 from pynchy.cli.ids import by_option, find_question, id_argument, reply_to, telling_what_won
 from pynchy.cli.options import TEXT, data_dir_option, json_option
 from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 from pynchy.errors import InvalidReply
+from pynchy.exits import EXIT_PARTLY
 
 
 @click.command("answer", short_help="Answer a question.")

@@ -20,19 +20,19 @@ from agent_runner.asking.arguments import (
     MAX_QUESTION_CHARACTERS,
 )
 from agent_runner.errors import AgentRunnerError
-from pynchy.cli.exits import (
+from pynchy.cli.mailbox import make_mailbox
+from pynchy.cli.options import TEXT, complete_groups, data_dir_option, json_option
+from pynchy.cli.progress import Progress
+from pynchy.cli.text import clean, to_json
+from pynchy.data_dir import DataFolder
+from pynchy.errors import PynchyError
+from pynchy.exits import (
     EXIT_DECLINED,
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_UNANSWERED,
     EXIT_USAGE,
 )
-from pynchy.cli.mailbox import make_mailbox
-from pynchy.cli.options import TEXT, complete_groups, data_dir_option, json_option
-from pynchy.cli.progress import Progress
-from pynchy.cli.text import clean, to_json
-from pynchy.datafolder import DataFolder
-from pynchy.errors import PynchyError
 
 _EXITS = {
     Outcome.ANSWERED: 0,
@@ -43,7 +43,7 @@ _EXITS = {
 _GROUP = "cli"
 _DURATION = re.compile(r"(?P<count>[0-9]+(?:\.[0-9]+)?)(?P<unit>[smhd]?)\Z")
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_MOST_SECONDS = 30 * 86_400
+_MAX_SECONDS = 30 * 86_400
 
 
 class _WrongUse(click.UsageError):
@@ -75,7 +75,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
         return None
     found = _DURATION.match(value)
     seconds = float(found["count"]) * _UNIT_SECONDS[found["unit"]] if found else 0
-    if not 0 < seconds <= _MOST_SECONDS:
+    if not 0 < seconds <= _MAX_SECONDS:
         message = f"{value!r} is no duration such as 90, 90s, 30m or 2h, up to 30d"
         raise click.BadParameter(message, ctx, param)
     return seconds

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option, find_question, id_argument, reply_to, telling_what_won
 from pynchy.cli.options import TEXT, data_dir_option, json_option
 from pynchy.cli.text import to_json
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 @click.command("decline", short_help="End a question without an answer.")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import click
 
-from pynchy.cli.exits import EXIT_INTERRUPTED
 from pynchy.cli.inbox import open_in_browser
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.demo.console import Screen, Voices
 from pynchy.demo.person import ScriptedPerson, TypingPerson, program
-from pynchy.demo.stage import Stage
+from pynchy.demo.processes import Stage
 from pynchy.demo.story import tell
-from pynchy.demo.voices import Screen, Voices
+from pynchy.exits import EXIT_INTERRUPTED
 
 
 @click.command("demo", short_help="See it work.")

@@ -10,11 +10,10 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from pynchy.client import Json
 from pynchy.errors import HostError
-
-Json = dict[str, Any]
 
 _NAME = "events.jsonl"
 _TAIL = 1024 * 1024

@@ -6,11 +6,11 @@ import queue
 
 import click
 
-from pynchy.cli.client import Json
 from pynchy.cli.eventlog import read_events
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.text import moment, one_line, read_moment, to_json
-from pynchy.datafolder import DataFolder
+from pynchy.client import Json
+from pynchy.data_dir import DataFolder
 
 _TOLD = ("group", "channel", "by", "state", "detail", "question")
 _DETAIL = 200
@@ -42,13 +42,13 @@ def events_command(data: DataFolder, after: int | None, *, follow: bool, as_json
 
 
 def _follow(data: DataFolder, after: int | None, *, as_json: bool) -> None:
-    from pynchy.cli.following import Follower, Link  # noqa: PLC0415 - threads only where needed
+    from pynchy.cli.event_follower import EventFollower, HostLink  # noqa: PLC0415 - threads only where needed
 
     data.host()
-    news: queue.SimpleQueue[Json | Link] = queue.SimpleQueue()
-    before = Link.UP
+    news: queue.SimpleQueue[Json | HostLink] = queue.SimpleQueue()
+    before = HostLink.UP
     try:
-        with Follower(data, lambda message: news.put(message.data), news.put, after):
+        with EventFollower(data, lambda message: news.put(message.data), news.put, after):
             while True:
                 item = news.get()
                 if isinstance(item, dict):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.options import complete_groups, data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import history_fields, history_table
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 from pynchy.model import OutcomeKind
 
 

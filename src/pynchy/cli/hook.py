@@ -12,7 +12,7 @@ import click
 
 from pynchy.cli.mailbox import make_mailbox
 from pynchy.cli.options import data_dir_option
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 
 
 @click.command("hook", short_help="Ask before an agent program's tool does, and park the agent.")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pynchy.cli.client import HostClient
-from pynchy.cli.exits import QuestionOver
 from pynchy.cli.options import data_folder_of
 from pynchy.cli.text import clean, one_line, to_json
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 from pynchy.errors import PynchyError, UnknownQuestion
+from pynchy.exits import QuestionOver
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _COMPLETION_SECONDS = 0.5
 _HELP_WIDTH = 60
-_MOST_NAME = 200
+_MAX_NAME = 200
 
 
 def id_argument(function: F) -> F:
@@ -88,9 +88,9 @@ def _advice(target: str, pending: list[dict[str, Any]]) -> str:
 
 def _by(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
     del ctx
-    if value is not None and not 0 < len(value.strip()) <= _MOST_NAME:
-        raise click.BadParameter(f"a name of 1 to {_MOST_NAME} characters is needed")
-    return (value or user_name())[:_MOST_NAME]
+    if value is not None and not 0 < len(value.strip()) <= _MAX_NAME:
+        raise click.BadParameter(f"a name of 1 to {_MAX_NAME} characters is needed")
+    return (value or user_name())[:_MAX_NAME]
 
 
 def user_name() -> str:

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.text import clean
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 from pynchy.errors import NoHost
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 
 _REDIRECT_NAME = "inbox-open.html"
 _NO_ADDRESS = frozenset({"::1", "::", "0.0.0.0", ""})  # noqa: S104 - compared, not listened at
@@ -127,7 +127,7 @@ def _sign_out_all(data: DataFolder) -> int:
     try:
         return HostClient.of(data).sign_out_all()
     except NoHost:
-        from pynchy.inbox.signin import forget_all  # noqa: PLC0415 - heavy, seldom needed
+        from pynchy.inbox.sign_in import forget_all  # noqa: PLC0415 - heavy, seldom needed
 
         if data.is_locked():
             raise

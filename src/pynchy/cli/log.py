@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import session_argument
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.text import printed
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 @click.command("log", short_help="Print what the runners of a session printed.")
@@ -33,9 +33,11 @@ def log_command(target: str, data: DataFolder, *, follow: bool) -> None:
     client = HostClient.of(data)
     session = client.session(target)
     if follow:
-        from pynchy.cli.attached import Attached  # noqa: PLC0415 - threads only where needed
+        from pynchy.cli.follow_session import FollowedSession  # noqa: PLC0415 - threads only where needed
 
-        staying = Attached(data, str(session["group"]), str(session["session_id"]), as_json=False)
+        staying = FollowedSession(
+            data, str(session["group"]), str(session["session_id"]), as_json=False
+        )
         sys.exit(staying.stay())
     if not _print_all(client, f"{session['group']}/{session['session_id']}"):
         click.echo("It has printed nothing, or nothing that is kept.", err=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError
-from pynchy.folder import Folder
 from pynchy.model import GROUP_PATTERN
+from pynchy.safe_folder import Folder
 
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 

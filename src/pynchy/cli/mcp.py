@@ -12,7 +12,7 @@ import click
 
 from pynchy.cli.mailbox import make_mailbox
 from pynchy.cli.options import complete_groups, data_dir_option
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 
 
 @click.command("mcp", short_help="Run the MCP server that an agent asks through.")

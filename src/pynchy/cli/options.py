@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pynchy import paths
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import PynchyError
 
 if TYPE_CHECKING:

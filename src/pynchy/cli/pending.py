@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import click
 
-from pynchy.cli.client import HostClient, Json
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import pending_fields, pending_screen
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient, Json
+from pynchy.data_dir import DataFolder
 
 
 @click.command("pending", short_help="List what waits for a person.")
@@ -31,7 +31,7 @@ def pending_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
       pynchy pending --json | jq -r '.[].short_id'
     """
     if watch:
-        from pynchy.cli.watching import watch_pending  # noqa: PLC0415 - threads only where needed
+        from pynchy.cli.live_pending import watch_pending  # noqa: PLC0415 - threads only where needed
 
         watch_pending(data, as_json=as_json)
     else:

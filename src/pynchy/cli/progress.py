@@ -10,10 +10,10 @@ from typing import Self
 
 import click
 
-from pynchy.cli.client import Message
-from pynchy.cli.following import Follower, Link
+from pynchy.cli.event_follower import EventFollower, HostLink
 from pynchy.cli.text import duration
-from pynchy.datafolder import DataFolder
+from pynchy.client import StreamMessage
+from pynchy.data_dir import DataFolder
 
 _TICK_SECONDS = 1.0
 _WIPE = "\r\x1b[2K"
@@ -26,11 +26,11 @@ class Progress:
     """
 
     def __init__(self, data: DataFolder, request_id: str, *, show_ticks: bool) -> None:
-        self._follower = Follower(data, self._on_message, self._on_link)
+        self._follower = EventFollower(data, self._on_message, self._on_link)
         self._option = data.option
         self._request_id = request_id
         self._show_ticks = show_ticks
-        self._link = Link.UP
+        self._link = HostLink.UP
         self._started = time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
         self.short_id = ""
@@ -55,7 +55,7 @@ class Progress:
         how = f"pynchy answer{self._option} {target} VALUE"
         return f"The question stays open as {target}; answer it with: {how}"
 
-    def _on_message(self, message: Message) -> None:
+    def _on_message(self, message: StreamMessage) -> None:
         """Runs in the follower's thread."""
         event = message.data
         asked = event.get("type") == "asked" and event.get("id") == self._request_id
@@ -64,11 +64,11 @@ class Progress:
             how = f"pynchy answer{self._option} {self.short_id} VALUE"
             self._say(f"Asked as {self.short_id}; answer with: {how}")
 
-    def _on_link(self, link: Link) -> None:
+    def _on_link(self, link: HostLink) -> None:
         """Runs in the follower's thread."""
         if self._link is not link:
             gone = "The host is gone; still waiting. The question is kept."
-            self._say(gone if link is Link.GONE else "The host is back.")
+            self._say(gone if link is HostLink.GONE else "The host is back.")
         self._link = link
 
     async def _tick(self) -> None:

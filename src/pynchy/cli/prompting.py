@@ -7,18 +7,18 @@ import sys
 
 import click
 
-from pynchy.cli.exits import QuestionOver
 from pynchy.cli.output import show
-from pynchy.cli.sheet import question_sheet
+from pynchy.cli.question_text import question_sheet
 from pynchy.cli.text import clean
-from pynchy.cli.views import QuestionView
+from pynchy.cli.views import HostQuestion
 from pynchy.errors import InvalidReply
+from pynchy.exits import QuestionOver
 from pynchy.model import Question
 
 _SEPARATOR = re.compile(r"[,;]\s*")
 
 
-def prompt_for(asked: QuestionView, number: int | None) -> tuple[str, ...]:
+def prompt_for(asked: HostQuestion, number: int | None) -> tuple[str, ...]:
     """Return the values for the question of that number, or one value for each question.
 
     Raise QuestionOver if it needs none any more. Ctrl-C raises click.Abort: nothing is answered.

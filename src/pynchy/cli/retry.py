@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option, find_question, id_argument, reply_to
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 @click.command("retry", short_help="Deliver an answer again that did not arrive.")

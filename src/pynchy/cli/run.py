@@ -7,11 +7,11 @@ import sys
 import click
 
 from agent_runner.cores import names
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option
 from pynchy.cli.options import complete_groups, data_dir_option, json_option
 from pynchy.cli.output import show_json
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 @click.command("run", short_help="Start an agent's session with a prompt.")
@@ -58,8 +58,8 @@ def run_command(  # noqa: PLR0913 - each is an option
         else:
             click.echo(session_id)
         return
-    from pynchy.cli.attached import Attached  # noqa: PLC0415 - threads only where needed
+    from pynchy.cli.follow_session import FollowedSession  # noqa: PLC0415 - threads only where needed
 
     if not as_json:
         click.echo(f"session {session_id}", err=True)
-    sys.exit(Attached(data, group, session_id, as_json=as_json).stay())
+    sys.exit(FollowedSession(data, group, session_id, as_json=as_json).stay())

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from pynchy.app import running_host
 from pynchy.cli.inbox import show_link
 from pynchy.cli.options import config_option, data_dir_option
 from pynchy.config import Settings, load_settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
 from pynchy.logs import set_up_logging
-from pynchy.origin import Origin
+from pynchy.origin import SettingsSource
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def serve_command(data: DataFolder, config: Path | None, port: int | None, log_l
     Example:
       pynchy serve --config pynchy.toml
     """
-    origin = Origin.of(config)
+    origin = SettingsSource.of(config)
     settings = load_settings(config)
     if port is not None:
         settings = settings.model_copy(
@@ -52,7 +52,7 @@ def serve_command(data: DataFolder, config: Path | None, port: int | None, log_l
     asyncio.run(_serve(settings, data, origin))
 
 
-async def _serve(settings: Settings, data: DataFolder, origin: Origin) -> None:
+async def _serve(settings: Settings, data: DataFolder, origin: SettingsSource) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

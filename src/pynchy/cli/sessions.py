@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import click
 from rich.text import Text
 
-from pynchy.cli.client import HostClient, Json
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import plain_table
 from pynchy.cli.text import duration, one_line, read_moment
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient, Json
+from pynchy.data_dir import DataFolder
 
 _STATE_STYLES = {"working": "green", "waiting": "yellow", "parked": "yellow", "ended": "dim"}
 _NONE = 'No session is working or waiting. Start one with: pynchy run GROUP "prompt"'

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import find_question, id_argument
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.output import show, show_json
-from pynchy.cli.sheet import next_step, question_sheet, story
+from pynchy.cli.question_text import next_step, question_sheet, story
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 @click.command("show", short_help="Show one question whole.")

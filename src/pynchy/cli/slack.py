@@ -12,14 +12,14 @@ import click
 
 from pynchy.channels.slack.manifest import manifest, new_app_link
 from pynchy.cli import with_examples
-from pynchy.cli.checks.finding import Status
-from pynchy.cli.checks.slack import look_at_slack
-from pynchy.cli.doctor import show_findings
-from pynchy.cli.exits import EXIT_FAILED
+from pynchy.cli.doctor.command import show_findings
+from pynchy.cli.doctor.finding import Status
+from pynchy.cli.doctor.slack import look_at_slack
 from pynchy.cli.options import config_option, json_option
 from pynchy.cli.output import show_json
 from pynchy.config import SLACK, load_settings
 from pynchy.errors import ConfigError
+from pynchy.exits import EXIT_FAILED
 
 
 @click.group("slack", short_help="Set up the Slack channel, and look whether it works.")

@@ -1,7 +1,7 @@
 """`pynchy status`: how things stand, in a line for a status bar or in a few for a person.
 
-The line is answered by `pynchy.glance` before this is imported, unless other options stand beside
-it.
+The line is answered by `pynchy.status_line` before this is imported, unless other options
+stand beside it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import click
 
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.errors import HostError
-from pynchy.glance import get_object, short_line
+from pynchy.status_line import get_object, short_line
 
 if TYPE_CHECKING:
-    from pynchy.datafolder import DataFolder
+    from pynchy.data_dir import DataFolder
 
 _LINE_SECONDS = 2.0
 

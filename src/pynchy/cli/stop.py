@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import by_option, session_argument
 from pynchy.cli.options import data_dir_option
 from pynchy.cli.text import one_line
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 # A runner has its grace to end, and the host some more to notice.
 _TIMEOUT_SECONDS = 600.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from pynchy.cli.client import HostClient, Json
 from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.output import show_json
 from pynchy.cli.text import one_line
 from pynchy.cli.views import read_question
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient, Json
+from pynchy.data_dir import DataFolder
 
 
 @click.command("sweep", short_help="End what is stale.")

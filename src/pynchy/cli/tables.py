@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pynchy.cli.text import duration, moment, one_line
-from pynchy.cli.views import QuestionView
+from pynchy.cli.views import HostQuestion
 
 _STATE_STYLES = {
     "open": "green",
@@ -23,7 +23,7 @@ _OUTCOME_STYLES = {"answered": "green", "undeliverable": "bold red", "expired": 
 _ASK_SOMETHING = 'Nothing waits for an answer. Try: pynchy ask "Deploy?" -o Yes -o No'
 
 
-def pending_screen(questions: Iterable[QuestionView], now: datetime) -> list[Table | Text]:
+def pending_screen(questions: Iterable[HostQuestion], now: datetime) -> list[Table | Text]:
     """Return what waits, and what could not be delivered with the way to mend it."""
     listed = list(questions)
     if not listed:
@@ -32,7 +32,7 @@ def pending_screen(questions: Iterable[QuestionView], now: datetime) -> list[Tab
     return [pending_table(listed, now), *notes]
 
 
-def pending_table(questions: Iterable[QuestionView], now: datetime) -> Table:
+def pending_table(questions: Iterable[HostQuestion], now: datetime) -> Table:
     """Return the questions as a table."""
     table = _table()
     for name in ("id", "asked by"):
@@ -50,7 +50,7 @@ def pending_table(questions: Iterable[QuestionView], now: datetime) -> Table:
     return table
 
 
-def pending_fields(question: QuestionView, now: datetime) -> list[str]:
+def pending_fields(question: HostQuestion, now: datetime) -> list[str]:
     """Return the cells of one row."""
     return [
         question.short_id,
@@ -63,7 +63,7 @@ def pending_fields(question: QuestionView, now: datetime) -> list[str]:
     ]
 
 
-def history_table(questions: Iterable[QuestionView]) -> Table:
+def history_table(questions: Iterable[HostQuestion]) -> Table:
     """Return what is over as a table."""
     table = _table()
     for name in ("id", "asked by"):
@@ -80,7 +80,7 @@ def history_table(questions: Iterable[QuestionView]) -> Table:
     return table
 
 
-def history_fields(question: QuestionView) -> list[str]:
+def history_fields(question: HostQuestion) -> list[str]:
     """Return the cells of one row."""
     ending = question.ending
     return [
@@ -94,7 +94,7 @@ def history_fields(question: QuestionView) -> list[str]:
     ]
 
 
-def answer_line(question: QuestionView) -> str:
+def answer_line(question: HostQuestion) -> str:
     """Return what was answered, or else why not."""
     if question.ending is None:
         return ""
@@ -117,7 +117,7 @@ def _table() -> Table:
     return Table(box=SIMPLE_HEAD, expand=True, pad_edge=False, header_style="dim")
 
 
-def _asked(question: QuestionView) -> str:
+def _asked(question: HostQuestion) -> str:
     texts = [one_line(q.text) for q in question.questions]
     more = f" (+{len(texts) - 1} more)" if len(texts) > 1 else ""
     first = texts[0] if texts else ""
@@ -125,21 +125,21 @@ def _asked(question: QuestionView) -> str:
     return f"{mark}{first}{more}"
 
 
-def _options(question: QuestionView) -> str:
+def _options(question: HostQuestion) -> str:
     if len(question.questions) != 1:
         return f"{len(question.questions)} questions"
     labels = question.questions[0].labels
     return " / ".join(one_line(label) for label in labels) or "(free text)"
 
 
-def _left(question: QuestionView, now: datetime) -> str:
+def _left(question: HostQuestion, now: datetime) -> str:
     if not question.waits:
         return "-"
     left = duration((question.due_at - now).total_seconds())
     return f"{left} (default)" if question.defaults_at == question.due_at else left
 
 
-def _undelivered_note(question: QuestionView) -> Text | None:
+def _undelivered_note(question: HostQuestion) -> Text | None:
     if question.state != "undelivered":
         return None
     how = question.ending.outcome if question.ending else "over"

@@ -11,7 +11,7 @@ import json
 import re
 from datetime import UTC, datetime
 
-from pynchy.deceiving import CONTROLS, HIDDEN, SURROGATES, name_all, number_of
+from pynchy.unicode_safety import CONTROLS, HIDDEN, SURROGATES, name_all, number_of
 
 # Colours alone, and no more than a program would write: digits could say something, too.
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")

@@ -18,7 +18,7 @@ WAITING = frozenset({"recorded", "open"})
 
 
 @dataclass(frozen=True, slots=True)
-class CardView:
+class HostCard:
     """One channel's card of a question."""
 
     channel: str
@@ -28,7 +28,7 @@ class CardView:
 
 
 @dataclass(frozen=True, slots=True)
-class EndingView:
+class HostEnding:
     """How a question ended."""
 
     outcome: str
@@ -41,7 +41,7 @@ class EndingView:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionView:
+class HostQuestion:
     """A question as the host tells it."""
 
     request_id: str
@@ -58,9 +58,9 @@ class QuestionView:
     call_waits: bool
     parked: bool
     questions: tuple[Question, ...]
-    cards: tuple[CardView, ...]
+    cards: tuple[HostCard, ...]
     answered_numbers: frozenset[int]
-    ending: EndingView | None
+    ending: HostEnding | None
     delivered: str
     delivered_at: datetime | None
     delivery_error: str
@@ -89,9 +89,9 @@ class QuestionView:
         return tuple((n + 1, q) for n, q in numbered if n not in self.answered_numbers)
 
 
-def read_question(view: Json) -> QuestionView:
+def read_question(view: Json) -> HostQuestion:
     """Return the question that the host describes."""
-    return QuestionView(
+    return HostQuestion(
         request_id=_text(view, "request_id"),
         short_id=_text(view, "short_id"),
         group=_text(view, "group"),
@@ -130,8 +130,8 @@ def _question(view: Json) -> Question:
     )
 
 
-def _card(view: Json) -> CardView:
-    return CardView(
+def _card(view: Json) -> HostCard:
+    return HostCard(
         channel=_text(view, "channel"),
         chat=_text(view, "chat"),
         state=_text(view, "state"),
@@ -139,8 +139,8 @@ def _card(view: Json) -> CardView:
     )
 
 
-def _ending(view: Json) -> EndingView:
-    return EndingView(
+def _ending(view: Json) -> HostEnding:
+    return HostEnding(
         outcome=_text(view, "outcome"),
         at=read_moment(view["answered_at"]),
         by=_text(view, "answered_by"),

@@ -10,19 +10,19 @@ from pathlib import Path
 import click
 
 from pynchy.channels.whatsapp.account import read_account
+from pynchy.channels.whatsapp.addresses import PHONE, normal, phone
 from pynchy.channels.whatsapp.channel import make_home, store_of
-from pynchy.channels.whatsapp.jids import PHONE, normal, phone
+from pynchy.channels.whatsapp.connection_status import ConnectionState, read_state
 from pynchy.channels.whatsapp.pairing import forget, list_groups, log_out, pair
-from pynchy.channels.whatsapp.standing import State, read_state
 from pynchy.cli import with_examples
-from pynchy.cli.exits import EXIT_FAILED
 from pynchy.cli.options import TEXT, config_option, data_dir_option, json_option
 from pynchy.cli.output import show_json
 from pynchy.cli.text import clean
 from pynchy.config import WHATSAPP, WhatsAppChannelSettings, load_settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError, HostError
-from pynchy.folder import Folder
+from pynchy.exits import EXIT_FAILED
+from pynchy.safe_folder import Folder
 
 _PAIR_SECONDS = 180.0
 
@@ -91,7 +91,7 @@ def status_command(data: DataFolder, config: Path | None, *, as_json: bool) -> N
         show_json(
             {
                 "account": account.jid if account else None,
-                "state": state.standing if state and running else None,
+                "state": state.status if state and running else None,
                 "since": since if running else None,
                 "problem": problem,
             }
@@ -175,7 +175,7 @@ def _show(kind: str, code: str) -> None:
     segno.make_qr(code).terminal(sys.stdout, compact=True)
 
 
-def _problem(state: State | None, *, running: bool) -> str | None:
+def _problem(state: ConnectionState | None, *, running: bool) -> str | None:
     if not running:
         return "no host is running; start one with: pynchy serve"
     return "not connected yet" if state is None else state.problem()

@@ -5,7 +5,7 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 
 from collections.abc import Iterable, Iterator
 
-from pynchy.config.findings import Finding, allowed, did_you_mean, dotted
+from pynchy.config.errors import SettingProblem, allowed, did_you_mean, dotted
 from pynchy.config.models import (
     KINDS,
     WHATSAPP,
@@ -17,7 +17,7 @@ from pynchy.config.models import (
 from pynchy.config.places import Loc
 
 
-def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Finding]:
+def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[SettingProblem]:
     """Return everything that does not fit together."""
     return [
         *_clocks(settings),
@@ -28,10 +28,10 @@ def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[Fi
     ]
 
 
-def _clocks(settings: Settings) -> Iterator[Finding]:
+def _clocks(settings: Settings) -> Iterator[SettingProblem]:
     if settings.answer_ttl < settings.wait_timeout:
         written = "answer_ttl" in settings.model_fields_set
-        yield Finding(
+        yield SettingProblem(
             loc=("answer_ttl" if written else "wait_timeout",),
             message="answer_ttl is shorter than wait_timeout: "
             "the question would expire while the agent still waits for its answer",
@@ -39,11 +39,11 @@ def _clocks(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _routes(settings: Settings, known: frozenset[str]) -> Iterator[Finding]:
+def _routes(settings: Settings, known: frozenset[str]) -> Iterator[SettingProblem]:
     for loc, channel, at_key in _named_channels(settings):
         if channel not in settings.channels:
             field = loc[:-1]
-            yield Finding(
+            yield SettingProblem(
                 loc=loc,
                 message=f"{dotted(field)} names a channel that is not configured",
                 notes=_advice(channel, settings.channels, known),
@@ -51,7 +51,7 @@ def _routes(settings: Settings, known: frozenset[str]) -> Iterator[Finding]:
             )
 
 
-def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Finding]:
+def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[SettingProblem]:
     if launcher is None:
         return
     table = ("groups", group, "launcher")
@@ -59,7 +59,7 @@ def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Finding
     needed = KINDS[launcher.kind][0]
     if not getattr(launcher, needed):
         told = LauncherSettings.model_fields[needed].description
-        yield Finding(
+        yield SettingProblem(
             loc=table,
             message=f'[{dotted(table)}] needs "{needed}"',
             notes=(f"{needed} must be {told}",),
@@ -68,13 +68,13 @@ def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Finding
     yield from _network(table, launcher)
 
 
-def _foreign(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
+def _foreign(table: Loc, launcher: LauncherSettings) -> Iterator[SettingProblem]:
     """Find the settings that belong to other kinds of launcher."""
     for name in sorted(launcher.model_fields_set):
         kinds = [kind for kind, names in KINDS.items() if name in names]
         if kinds and launcher.kind not in kinds:
             where = either(kinds)
-            yield Finding(
+            yield SettingProblem(
                 loc=(*table, name),
                 message=f"{dotted((*table, name))} is only for kind = {where}",
                 notes=(f"add kind = {where}, or remove {name}", *_instead(name, launcher)),
@@ -87,15 +87,15 @@ def _instead(name: str, launcher: LauncherSettings) -> tuple[str, ...]:
     return ("a box has a workspace in its place",) if is_place else ()
 
 
-def _network(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
+def _network(table: Loc, launcher: LauncherSettings) -> Iterator[SettingProblem]:
     if launcher.network == "bridge" and launcher.kind == "bubblewrap":
-        yield Finding(
+        yield SettingProblem(
             loc=(*table, "network"),
             message=f'{dotted((*table, "network"))} = "bridge" is only for kind = "docker"',
             notes=('allowed: "none", "proxy" or "host"',),
         )
     if (launcher.network == "proxy") != (launcher.proxy is not None):
-        yield Finding(
+        yield SettingProblem(
             loc=(*table, "network" if launcher.proxy is None else "proxy"),
             message=f'{dotted(table)}: network = "proxy" and a proxy go together',
             notes=('such as network = "proxy" with proxy = "127.0.0.1:8080"',),
@@ -103,39 +103,39 @@ def _network(table: Loc, launcher: LauncherSettings) -> Iterator[Finding]:
         )
 
 
-def _waiting(name: str, group: GroupSettings) -> Iterator[Finding]:
+def _waiting(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
     """Find what only Claude Code can do, and what cannot be done without a launcher."""
     table, agent = ("groups", name), group.launcher.agent if group.launcher else None
     chosen = {"wait": group.wait == "park", "ask_with": group.ask_with == "AskUserQuestion"}
     for setting in [setting for setting, is_chosen in chosen.items() if is_chosen]:
         value = getattr(group, setting)
         if agent not in {None, "claude"}:
-            yield Finding(
+            yield SettingProblem(
                 loc=(*table, setting),
                 message=f'{setting} = "{value}" is only for agent = "claude"',
                 notes=(f"{agent} cannot: remove {setting}",),
             )
     if group.wait == "park" and group.launcher is None:
-        yield Finding(
+        yield SettingProblem(
             loc=(*table, "wait"),
             message='wait = "park" needs a launcher: nothing could resume a parked agent',
             notes=(f"add [groups.{name}.launcher], or remove wait",),
         )
 
 
-def _self_chat(name: str, group: GroupSettings) -> Iterator[Finding]:
+def _self_chat(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
     if not group.self_chat:
         return
     loc = ("groups", name, "self_chat")
     if WHATSAPP not in group.channels:
-        yield Finding(
+        yield SettingProblem(
             loc=loc,
             message=f"{dotted(loc)} is for groups that ask in WhatsApp",
             notes=(f'add "{WHATSAPP}" to {dotted(("groups", name, "channels"))}',),
             at_key=True,
         )
     if WHATSAPP in group.chat:
-        yield Finding(
+        yield SettingProblem(
             loc=loc,
             message=f"{dotted(loc)} and a chat of its own: only one can be meant",
             notes=(f"remove self_chat, or chat.{WHATSAPP}",),

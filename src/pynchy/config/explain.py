@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from pynchy.config.findings import Finding, allowed, did_you_mean, dotted, printable
+from pynchy.config.errors import SettingProblem, allowed, did_you_mean, dotted, printable
 from pynchy.config.models import Settings
 from pynchy.config.places import Loc
 from pynchy.config.values import EXPLAINED
@@ -29,7 +29,7 @@ _KINDS: dict[Any, str] = {
 }
 
 
-def explain(error: ErrorDetails, model: type[BaseModel], table: Loc = ()) -> Finding:
+def explain(error: ErrorDetails, model: type[BaseModel], table: Loc = ()) -> SettingProblem:
     """Return the finding for an error that `model` raised for the table at that place."""
     match error["type"]:
         case "extra_forbidden":
@@ -53,11 +53,11 @@ def fields_of(model: type[BaseModel], table: Loc = ()) -> Iterator[tuple[Loc, Fi
             yield from fields_of(kind, inner)
 
 
-def _unknown_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Finding:
+def _unknown_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> SettingProblem:
     *parents, name = error["loc"]
     options = _model_at(model, tuple(parents)).model_fields
     where = dotted((*table, *parents))
-    return Finding(
+    return SettingProblem(
         loc=(*table, *error["loc"]),
         message=f'unknown setting "{printable(str(name))}"' + (f" in [{where}]" if where else ""),
         notes=(*_hints(error, str(name), options, (*table, *parents)), allowed(options)),
@@ -82,9 +82,9 @@ def _elsewhere(name: str) -> tuple[str, ...]:
     return (f"it belongs in {tables}" if tables else "it belongs above the first [table]",)
 
 
-def _missing_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Finding:
+def _missing_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> SettingProblem:
     *parents, name = error["loc"]
-    return Finding(
+    return SettingProblem(
         loc=(*table, *parents),
         message=f'[{dotted((*table, *parents))}] needs "{name}"',
         notes=(f"{name} must be {_phrase(_nearest_field(model, error['loc'])[1])}",),
@@ -92,10 +92,10 @@ def _missing_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Fin
     )
 
 
-def _own_words(error: ErrorDetails, table: Loc) -> Finding:
+def _own_words(error: ErrorDetails, table: Loc) -> SettingProblem:
     at_key = error["loc"][-1] == _KEY
     loc = error["loc"][:-1] if at_key else error["loc"]
-    return Finding(
+    return SettingProblem(
         loc=(*table, *loc),
         message=f"{dotted((*table, *loc[: -1 if at_key else None]))} {error['msg']}",
         notes=tuple(error["ctx"]["notes"]),
@@ -103,9 +103,9 @@ def _own_words(error: ErrorDetails, table: Loc) -> Finding:
     )
 
 
-def _wrong_value(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Finding:
+def _wrong_value(error: ErrorDetails, model: type[BaseModel], table: Loc) -> SettingProblem:
     loc, info = _nearest_field(model, error["loc"])
-    return Finding(
+    return SettingProblem(
         loc=(*table, *error["loc"]),
         message=f"{dotted((*table, *loc))} must be {_phrase(info)}{_found(error)}",
     )

@@ -13,18 +13,18 @@ import tomli
 from pydantic import BaseModel, ValidationError
 
 from pynchy.config.checks import contradictions
+from pynchy.config.errors import SettingProblem, allowed, did_you_mean, printable
 from pynchy.config.explain import explain
-from pynchy.config.findings import Finding, allowed, did_you_mean, printable
 from pynchy.config.models import KNOWN_CHANNELS, ChannelSettings, Settings
 from pynchy.config.places import Loc, Span
-from pynchy.config.report import Source
+from pynchy.config.source import SettingsText
 from pynchy.errors import ConfigError
 
 Model = TypeVar("Model", bound=BaseModel)
 Channels = Mapping[str, type[ChannelSettings]]
 
 _LARGEST_KIB = 1024
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 _BOM = b"\xef\xbb\xbf"
 # The two things that TOML allows and tomli gives up on without saying where.
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
@@ -52,9 +52,9 @@ def load_settings(path: Path | None, channels: Channels = KNOWN_CHANNELS) -> Set
     if settings is not None and not findings:
         return settings
     in_order = sorted(findings, key=lambda finding: source.place(finding).start)
-    shown = [source.show(finding) for finding in in_order[:_MOST_SHOWN]]
-    if len(findings) > _MOST_SHOWN:
-        shown.append(f"and {len(findings) - _MOST_SHOWN} more")
+    shown = [source.show(finding) for finding in in_order[:_MAX_SHOWN]]
+    if len(findings) > _MAX_SHOWN:
+        shown.append(f"and {len(findings) - _MAX_SHOWN} more")
     raise ConfigError("\n\n".join(shown))
 
 
@@ -63,7 +63,7 @@ def example_settings() -> str:
     return files("pynchy").joinpath("pynchy.example.toml").read_text(encoding="utf-8")
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path) -> SettingsText:
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST_KIB * 1024 + 1)
@@ -77,7 +77,7 @@ def _read(path: Path) -> Source:
     return _decode(str(path), raw.removeprefix(_BOM))
 
 
-def _decode(name: str, raw: bytes) -> Source:
+def _decode(name: str, raw: bytes) -> SettingsText:
     text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
     try:
         raw.decode("utf-8")
@@ -85,12 +85,12 @@ def _decode(name: str, raw: bytes) -> Source:
         before = raw[: exc.start].decode("utf-8").replace("\r\n", "\n")
         place = Span(len(before), len(before) + 1)
         message = "is not UTF-8 text here"
-        shown = Source(name, text).show_broken(place, message, ("save the file as UTF-8",))
+        shown = SettingsText(name, text).show_broken(place, message, ("save the file as UTF-8",))
         raise ConfigError(shown) from None
-    return Source(name, text)
+    return SettingsText(name, text)
 
 
-def _parse(source: Source) -> dict[str, Any]:
+def _parse(source: SettingsText) -> dict[str, Any]:
     try:
         return tomli.loads(source.text)
     except tomli.TOMLDecodeError as exc:
@@ -110,7 +110,7 @@ def _first(pattern: re.Pattern[str], text: str) -> Span:
     return Span(*match.span()) if match else Span(0, 0)
 
 
-def _syntax_place(source: Source, error: tomli.TOMLDecodeError) -> Span:
+def _syntax_place(source: SettingsText, error: tomli.TOMLDecodeError) -> Span:
     """Return where to point, which is before tomli's place if that is past what is wrong."""
     places, text = source.places, source.text
     if error.msg == _SET_TWICE:
@@ -121,7 +121,9 @@ def _syntax_place(source: Source, error: tomli.TOMLDecodeError) -> Span:
     return Span(error.pos, error.pos)
 
 
-def _validate(data: dict[str, Any], known: Channels) -> tuple[Settings | None, list[Finding]]:
+def _validate(
+    data: dict[str, Any], known: Channels
+) -> tuple[Settings | None, list[SettingProblem]]:
     channels, findings = _validate_channels(data.get("channels", {}), known)
     settings, more = _check(Settings, {**data, "channels": channels})
     findings += more
@@ -130,12 +132,12 @@ def _validate(data: dict[str, Any], known: Channels) -> tuple[Settings | None, l
     return settings, findings
 
 
-def _validate_channels(tables: object, known: Channels) -> tuple[object, list[Finding]]:
+def _validate_channels(tables: object, known: Channels) -> tuple[object, list[SettingProblem]]:
     """Check each channel's table against its own model; what is no table is left for later."""
     if not isinstance(tables, dict):
         return tables, []
     channels: dict[str, object] = {}
-    findings: list[Finding] = []
+    findings: list[SettingProblem] = []
     for name, table in tables.items():
         if name not in known:
             findings.append(_unknown_channel(name, known))
@@ -148,8 +150,8 @@ def _validate_channels(tables: object, known: Channels) -> tuple[object, list[Fi
     return channels, findings
 
 
-def _unknown_channel(name: str, known: Channels) -> Finding:
-    return Finding(
+def _unknown_channel(name: str, known: Channels) -> SettingProblem:
+    return SettingProblem(
         loc=("channels", name),
         message=f'unknown channel "{printable(name)}"',
         notes=(*did_you_mean(name, known), allowed(known)),
@@ -159,7 +161,7 @@ def _unknown_channel(name: str, known: Channels) -> Finding:
 
 def _check(
     model: type[Model], table: dict[str, Any], loc: Loc = ()
-) -> tuple[Model | None, list[Finding]]:
+) -> tuple[Model | None, list[SettingProblem]]:
     try:
         return model.model_validate(table), []
     except ValidationError as exc:

@@ -13,7 +13,7 @@ import tomli
 Loc = tuple[str | int, ...]
 
 # Far deeper than any setting. Each key keeps its whole path, so the deepest cost the most.
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 _BLANK = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -111,7 +111,7 @@ class _Scanner:
         while True:
             self._blank()
             start = self.at
-            if len(loc) > _DEEPEST:
+            if len(loc) > _MAX_DEPTH:
                 raise _Lost
             loc = (*loc, self._key_part())
             self.places.keys.setdefault(loc, Span(start, self.at))

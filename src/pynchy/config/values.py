@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from agent_runner.cores import names
-from pynchy.config.findings import did_you_mean
+from pynchy.config.errors import did_you_mean
 from pynchy.model import GROUP_PATTERN
 
 # Each is a module of agent_runner: a new one is known here without a word.
@@ -27,7 +27,7 @@ else:
 
 PLACEHOLDERS = ("initial", "session_id", "request_id", "group", "ipc_dir")
 # Far enough for anyone, and near enough that a deadline never runs past the calendar.
-LONGEST = timedelta(days=3650)
+MAX_LENGTH = timedelta(days=3650)
 LARGEST_SIZE = 2**63 - 1
 EXPLAINED = "explained"
 
@@ -40,7 +40,7 @@ _DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit}\s*)?" for unit in _UNITS))
 _SIZE = re.compile(rf"{_NUMBER}\s*([KMGT]?)(I?)B", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
 # Below, only root may listen; the agent in its box finds the proxy at the same port.
-_LEAST_PORT, _LAST_PORT = 1024, 65535
+_MIN_PORT, _LAST_PORT = 1024, 65535
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -52,7 +52,7 @@ def parse_duration(value: object) -> timedelta:
         duration = timedelta(**_units_of(value))
     except OverflowError as exc:
         raise ValueError("too long") from exc
-    if not timedelta(0) <= duration <= LONGEST:
+    if not timedelta(0) <= duration <= MAX_LENGTH:
         raise ValueError("out of range")
     return duration
 
@@ -133,7 +133,7 @@ def _check_folder(path: Path) -> Path:
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of "host:port" or "[::1]:port". Raise ValueError for anything else."""
     match = _ADDRESS.fullmatch(address)
-    if match is None or not _LEAST_PORT <= int(match[3]) <= _LAST_PORT:
+    if match is None or not _MIN_PORT <= int(match[3]) <= _LAST_PORT:
         raise ValueError("not an address with a port")
     return match[1] or match[2], int(match[3])
 
@@ -158,14 +158,14 @@ _SUCH_AS_DURATION = 'such as "90s", "30m", "1h30m", "7d", "500ms" or a number of
 Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
-    Field(description=f"a duration up to {LONGEST.days}d, {_SUCH_AS_DURATION}"),
+    Field(description=f"a duration up to {MAX_LENGTH.days}d, {_SUCH_AS_DURATION}"),
 ]
 PositiveDuration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     Field(
         gt=timedelta(0),
-        description=f"a duration above 0 and up to {LONGEST.days}d, {_SUCH_AS_DURATION}",
+        description=f"a duration above 0 and up to {MAX_LENGTH.days}d, {_SUCH_AS_DURATION}",
     ),
 ]
 Size = Annotated[

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pynchy.cli.exits import EXIT_OVER
 from pynchy.demo.agent import PYNCHY
+from pynchy.demo.console import Voices
 from pynchy.demo.errors import DemoFailed
 from pynchy.demo.script import Scene
-from pynchy.demo.voices import Voices
+from pynchy.exits import EXIT_OVER
 
 _CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class WaitingQuestion:
     """A question that waits for the person."""
 
     scene: Scene
@@ -44,7 +44,7 @@ class Shown:
 class Person(Protocol):
     """Whoever answers."""
 
-    async def reply(self, shown: Shown) -> tuple[str, ...]:
+    async def reply(self, shown: WaitingQuestion) -> tuple[str, ...]:
         """Return what is to be answered. Cancelled when somebody else has answered."""
 
     def refused(self, why: str) -> None:
@@ -57,7 +57,7 @@ class ScriptedPerson:
     def __init__(self, voices: Voices) -> None:
         self._voices = voices
 
-    async def reply(self, shown: Shown) -> tuple[str, ...]:
+    async def reply(self, shown: WaitingQuestion) -> tuple[str, ...]:
         """See Person."""
         self._voices.you(f"$ {shown.command(shown.scene.answer)}")
         return shown.scene.answer
@@ -72,9 +72,9 @@ class TypingPerson:
 
     def __init__(self, voices: Voices) -> None:
         self._voices = voices
-        self._told: Shown | None = None
+        self._told: WaitingQuestion | None = None
 
-    async def reply(self, shown: Shown) -> tuple[str, ...]:
+    async def reply(self, shown: WaitingQuestion) -> tuple[str, ...]:
         """See Person."""
         if shown != self._told:
             self._tell_how(shown)
@@ -89,7 +89,7 @@ class TypingPerson:
         """See Person."""
         self._voices.pynchy(why)
 
-    def _tell_how(self, shown: Shown) -> None:
+    def _tell_how(self, shown: WaitingQuestion) -> None:
         self._told = shown
         self._voices.pynchy(
             f"Type {shown.scene.hint}. Or, in another terminal:\n"
@@ -108,7 +108,7 @@ class TypingPerson:
         return line.strip()
 
 
-async def submit(shown: Shown, values: tuple[str, ...]) -> str | None:
+async def submit(shown: WaitingQuestion, values: tuple[str, ...]) -> str | None:
     """Run `pynchy answer`. Return why it was refused; None if the question has an answer now."""
     process = await asyncio.create_subprocess_exec(
         *PYNCHY,

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from pynchy.cli.client import HostClient
+from pynchy.client import HostClient
+from pynchy.demo.console import Voices
 from pynchy.demo.errors import DemoFailed
-from pynchy.demo.person import Person, Shown, submit
+from pynchy.demo.person import Person, WaitingQuestion, submit
+from pynchy.demo.processes import Stage
 from pynchy.demo.script import LATE, LIVE_SCENES, Act, Scene, Utterance
-from pynchy.demo.stage import Stage
-from pynchy.demo.voices import Voices
-from pynchy.demo.watch import ENDED, Ended, HostEvent, HostWatch
+from pynchy.demo.watch import ENDED, DemoEnding, HostEvent, HostWatch
 from pynchy.events import EventKind
 from pynchy.model import DeliveryPath
 
@@ -96,9 +96,9 @@ class _Story:
         self.voices.pynchy("\n".join(card))
         return shown
 
-    async def _answered(self, scene: Scene, event: HostEvent) -> Ended:
+    async def _answered(self, scene: Scene, event: HostEvent) -> DemoEnding:
         """Return how the question ended, here or from another terminal."""
-        shown = Shown(scene, event.short_id, self.stage.data.path)
+        shown = WaitingQuestion(scene, event.short_id, self.stage.data.path)
         ending = asyncio.create_task(self.watch.until(*ENDED))
         try:
             while not ending.done() and (values := await self._reply(shown, ending)):
@@ -114,7 +114,9 @@ class _Story:
         self.voices.pynchy(f"{over.kind.capitalize()} by {over.by}; that is on disk now.")
         return await self.watch.ending(event)
 
-    async def _reply(self, shown: Shown, ending: asyncio.Task[HostEvent]) -> tuple[str, ...] | None:
+    async def _reply(
+        self, shown: WaitingQuestion, ending: asyncio.Task[HostEvent]
+    ) -> tuple[str, ...] | None:
         """Return what the person here says; None if the question is over before."""
         replying = asyncio.create_task(self.person.reply(shown))
         try:
@@ -158,7 +160,7 @@ def _described(option: Mapping[str, str]) -> str:
     return f"{option['label']}: {option['description']}"
 
 
-def _check(who: str, utterances: list[Utterance], ended: Ended) -> None:
+def _check(who: str, utterances: list[Utterance], ended: DemoEnding) -> None:
     """Raise DemoFailed unless what was heard is what the host has on record."""
     heard = "\n".join(u.text for u in utterances if u.act is Act.HEARS)
     missing = [word for word in (ended.outcome.capitalize(), *ended.words) if word not in heard]

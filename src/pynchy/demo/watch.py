@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from pynchy.cli.client import EventStream, HostClient
-from pynchy.datafolder import DataFolder
+from pynchy.client import EventStream, HostClient
+from pynchy.data_dir import DataFolder
 from pynchy.demo.errors import DemoFailed
 from pynchy.events import EventKind
 
@@ -43,7 +43,7 @@ class HostEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class DemoEnding:
     """How the host says that a question ended: its outcome, and what was chosen and written."""
 
     outcome: str
@@ -92,12 +92,12 @@ class HostWatch:
                 raise DemoFailed(f"the host says {event.kind} of {event.short_id}: {event.detail}")
         raise DemoFailed("the host has stopped telling what happens")
 
-    async def ending(self, event: HostEvent) -> Ended:
+    async def ending(self, event: HostEvent) -> DemoEnding:
         """Return how the event's question ended, as the host has it on record."""
         view = await asyncio.to_thread(self._client.question_of, event.group, event.request_id)
         ending = view["ending"]
         words = [[*answer["selected"], answer["text"]] for answer in ending["answers"]]
-        return Ended(ending["outcome"], tuple(word for some in words for word in some if word))
+        return DemoEnding(ending["outcome"], tuple(word for some in words for word in some if word))
 
     def read(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
         """Run in a thread: hand every event to the loop, and None when the stream has ended."""

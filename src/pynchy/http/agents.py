@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 from pynchy import wire
-from pynchy.http.office import Office
+from pynchy.http.context import HttpContext
 from pynchy.inbox.agents import AgentView, LiveRunner, agent_views
 from pynchy.model import GroupName, SessionId
 from pynchy.pending.base import HistoryQuery
@@ -17,28 +17,31 @@ from pynchy.pending.base import HistoryQuery
 _LATELY = 300
 
 
-async def find_agents(office: Office) -> list[AgentView]:
+async def find_agents(context: HttpContext) -> list[AgentView]:
     """Return every agent that lives or has something open."""
-    live = await find_live(office)
-    pending = list(office.desk.index)
+    live = await find_live(context)
+    pending = list(context.ledger.index)
     names: dict[tuple[GroupName, str], str] = {}
     if live:
         # Newest last, so that what a runner called itself last counts.
-        for over in reversed(await office.history.recent(HistoryQuery(limit=_LATELY))):
+        for over in reversed(await context.history.recent(HistoryQuery(limit=_LATELY))):
             names[over.group, over.lease] = over.agent
     for runner in live:
-        session = office.floor.roll.get(runner.group, runner.session_id)
+        session = context.session_context.tracker.get(runner.group, runner.session_id)
         if session and session.agent:
             names[runner.group, runner.lease] = session.agent
     return agent_views(live, pending, names)
 
 
-async def find_live(office: Office) -> list[LiveRunner]:
+async def find_live(context: HttpContext) -> list[LiveRunner]:
     """Return who lives, once for each session but for every lease that has asked something."""
-    leased = await asyncio.to_thread(office.live_runners)
-    asking = {(q.group, q.lease) for q in office.desk.index if q.delivered is None}
-    found = [runner for runner in leased if (runner.group, runner.lease) in asking]
-    ours = [LiveRunner(s.group, s.session_id, s.session_id) for s in office.floor.roll.running()]
+    leased = await asyncio.to_thread(context.live_runners)
+    ask_handler = {(q.group, q.lease) for q in context.ledger.index if q.delivered is None}
+    found = [runner for runner in leased if (runner.group, runner.lease) in ask_handler]
+    ours = [
+        LiveRunner(s.group, s.session_id, s.session_id)
+        for s in context.session_context.tracker.running()
+    ]
     seen = {who(runner) for runner in found}
     for runner in [*leased, *ours]:
         if who(runner) not in seen:
@@ -52,17 +55,17 @@ def who(runner: LiveRunner) -> tuple[GroupName, str]:
     return runner.group, runner.session_id or runner.lease
 
 
-def agent_json(office: Office, view: AgentView) -> dict[str, Any]:
+def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
     """Return the agent as the HTTP interface tells it."""
-    session = office.floor.roll.get(GroupName(view.group), SessionId(view.session_id))
+    session = context.session_context.tracker.get(GroupName(view.group), SessionId(view.session_id))
     return {
         "group": view.group,
         "agent": view.name,
         "task": view.task,
         "session_id": view.session_id,
         "lives": view.lives,
-        "standing": view.standing,
-        "isolation": office.floor.isolation(session),
+        "standing": view.status,
+        "isolation": context.session_context.isolation(session),
         "questions": [
             {
                 "request_id": item.key.partition("/")[2],

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pynchy import wire
-from pynchy.bridge.expire import Finding
+from pynchy.bridge.expire import StaleQuestion
 from pynchy.config import LOCAL, WEB
 from pynchy.errors import (
     AlreadyOver,
@@ -41,10 +41,10 @@ from pynchy.errors import (
 )
 from pynchy.http import status as figures
 from pynchy.http.agents import agent_json, find_agents
+from pynchy.http.auth import BROWSER, KNOWN, BodyTooLarge
 from pynchy.http.bodies import Body, Name
-from pynchy.http.guard import BROWSER, KNOWN, BodyTooLarge
-from pynchy.http.inbox import Inbox
-from pynchy.http.office import Office, last_ended_first, make_link, who
+from pynchy.http.context import HttpContext, last_ended_first, make_link, who
+from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
 from pynchy.pending.base import HistoryQuery
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 _PING_SECONDS = 15
 _STALLED_READER_SECONDS = 30.0
-_MOST_HISTORY = 1_000
+_MAX_HISTORY = 1_000
 _LIMIT = re.compile(r"-?[0-9]{1,18}")
 _EVENT_NUMBER = re.compile(r"[0-9]{1,18}")
 
@@ -103,9 +103,9 @@ class SweepBody(Body):
     dry_run: bool = True
 
 
-def make_api(office: Office, inbox: Inbox) -> Starlette:
+def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
     """Return the application, without its guard."""
-    routes = _Routes(office)
+    routes = _ApiRoutes(context)
     return Starlette(
         routes=[
             *inbox.routes(),
@@ -115,7 +115,7 @@ def make_api(office: Office, inbox: Inbox) -> Starlette:
             Route("/api/questions/{id}/retry", routes.retry, methods=["POST"]),
             Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
             *_for_the_token(routes.for_the_token()),
-            *_for_the_token(session_routes(office.floor)),
+            *_for_the_token(session_routes(context.session_context)),
         ],
         exception_handlers={
             ReplyRejected: _refused,
@@ -148,9 +148,9 @@ class _TokenAlone:
         await self._app(scope, receive, send)
 
 
-class _Routes:
-    def __init__(self, office: Office) -> None:
-        self._office = office
+class _ApiRoutes:
+    def __init__(self, context: HttpContext) -> None:
+        self._context = context
 
     def for_the_token(self) -> list[Route]:
         """Return the routes that the pages do not need."""
@@ -168,16 +168,16 @@ class _Routes:
         ]
 
     async def health(self, request: Request) -> Response:
-        problems = self._office.problems()
+        problems = self._context.problems()
         status = "degraded" if problems else "ok"
-        waiting = sum(p.state.waits_for_person for p in self._office.desk.index)
+        waiting = sum(p.state.waits_for_person for p in self._context.ledger.index)
         health: dict[str, object] = {"status": status, "open": waiting}
         if request.scope.get(KNOWN):  # they name folders and groups
             health["problems"] = problems
         return _json(health)
 
     async def pending(self, _request: Request) -> Response:
-        listed = [p for p in self._office.desk.index if p.delivered is None]
+        listed = [p for p in self._context.ledger.index if p.delivered is None]
         listed.sort(key=lambda pending: pending.timestamp)
         return _json([wire.pending_view(p) for p in listed])
 
@@ -185,22 +185,22 @@ class _Routes:
         params = request.query_params
         group, outcome, limit = params.get("group"), params.get("outcome"), params.get("limit")
         if limit is not None and not _LIMIT.fullmatch(limit):
-            raise HTTPException(400, f"limit is a number from 1 to {_MOST_HISTORY}")
+            raise HTTPException(400, f"limit is a number from 1 to {_MAX_HISTORY}")
         if outcome and outcome not in set(OutcomeKind):
             raise HTTPException(400, f"outcome is one of {', '.join(OutcomeKind)}")
         query = HistoryQuery(
-            limit=min(max(int(limit or "50"), 1), _MOST_HISTORY),
+            limit=min(max(int(limit or "50"), 1), _MAX_HISTORY),
             group=GroupName(group) if group and wire.usable_group(group) else None,
             outcome=OutcomeKind(outcome) if outcome else None,
         )
         if group and query.group is None:
             return _json([])
-        found = await self._office.history.recent(query)
+        found = await self._context.history.recent(query)
         return _json([wire.pending_view(p) for p in last_ended_first(found)])
 
     async def question(self, request: Request) -> Response:
         group = _named_group(request.query_params.get("group"))
-        found = await self._office.answering.find(request.path_params["id"], group)
+        found = await self._context.answers.find(request.path_params["id"], group)
         return _json(wire.pending_view(found))
 
     async def answer(self, request: Request) -> Response:
@@ -212,7 +212,7 @@ class _Routes:
             answers=await self._answers(request, body),
             question=body.question,
         )
-        pending = await self._office.answering.answer(reply)
+        pending = await self._context.answers.answer(reply)
         return _json(wire.pending_view(pending), 200 if pending.ending else 202)
 
     async def _answers(self, request: Request, body: AnswerBody) -> tuple[Answer, ...]:
@@ -226,45 +226,45 @@ class _Routes:
         return tuple(a.to_model(of) for a, of in zip(body.answers, labels, strict=False))
 
     async def _find(self, request: Request, body: _Body) -> PendingQuestion:
-        return await self._office.answering.find(request.path_params["id"], _group(body))
+        return await self._context.answers.find(request.path_params["id"], _group(body))
 
     async def decline(self, request: Request) -> Response:
         body = DeclineBody.model_validate_json(await request.body() or b"{}")
-        pending = await self._office.answering.decline(_reply(request, body), body.reason)
+        pending = await self._context.answers.decline(_reply(request, body), body.reason)
         return _json(wire.pending_view(pending))
 
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._find(request, body)
         by = who(request, body.by)
-        return _json(wire.pending_view(await self._office.delivery.retry(pending, by)))
+        return _json(wire.pending_view(await self._context.delivery.retry(pending, by)))
 
     async def dismiss(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._find(request, body)
         by = who(request, body.by)
-        return _json(wire.pending_view(await self._office.delivery.dismiss(pending, by)))
+        return _json(wire.pending_view(await self._context.delivery.dismiss(pending, by)))
 
     async def agents(self, _request: Request) -> Response:
-        views = await find_agents(self._office)
-        return _json([agent_json(self._office, view) for view in views])
+        views = await find_agents(self._context)
+        return _json([agent_json(self._context, view) for view in views])
 
     async def status(self, _request: Request) -> Response:
-        return _json(await figures.find_status(self._office))
+        return _json(await figures.find_status(self._context))
 
     async def inbox_settings(self, _request: Request) -> Response:
-        return _json(figures.inbox_settings(self._office))
+        return _json(figures.inbox_settings(self._context))
 
     async def make_link(self, _request: Request) -> Response:
-        url, until = await make_link(self._office)
+        url, until = await make_link(self._context)
         return _json({"url": url, "expires_at": wire.timestamp(until)})
 
     async def sign_out_all(self, _request: Request) -> Response:
-        return _json({"signed_out": await self._office.sign_in.sign_out_all()})
+        return _json({"signed_out": await self._context.sign_in.sign_out_all()})
 
     async def sweep(self, request: Request) -> Response:
         body = SweepBody.model_validate_json(await request.body() or b"{}")
-        findings = await self._office.expiry.sweep(dry_run=body.dry_run)
+        findings = await self._context.expiry.sweep(dry_run=body.dry_run)
         return _json([_finding(finding) for finding in findings])
 
     async def events(self, request: Request) -> Response:
@@ -278,7 +278,7 @@ class _Routes:
         )
 
     async def _stream(self, after: int | None) -> AsyncIterator[ServerSentEvent]:
-        async for line in self._office.audit.stream(after):
+        async for line in self._context.audit.stream(after):
             yield ServerSentEvent(
                 data=line.data.decode(), event=line.kind, id=str(line.sequence), sep="\n"
             )
@@ -316,7 +316,7 @@ def _named_group(name: str | None) -> GroupName | None:
     return GroupName(name)
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def _finding(finding: StaleQuestion) -> dict[str, object]:
     return {
         **wire.pending_view(finding.pending),
         "why": finding.why,

@@ -27,7 +27,7 @@ HEAD_SECONDS = 10.0
 _BACKLOG = 2_048
 # asyncio takes in so many at once before it looks at any of them.
 _ACCEPT_AT_ONCE = 64
-_MOST_CONNECTIONS = 1_200
+_MAX_CONNECTIONS = 1_200
 # uvicorn ticks ten times a second.
 _CUT_TICKS = 50
 
@@ -71,8 +71,8 @@ class Connection(H11Protocol):
     @property
     def is_idle(self) -> bool:
         """True while it is open and no request is being answered."""
-        answering = self.cycle is not None and not self.cycle.response_complete
-        return not answering and not self.transport.is_closing()
+        answers = self.cycle is not None and not self.cycle.response_complete
+        return not answers and not self.transport.is_closing()
 
     def _hurry_up(self) -> None:
         if self._hurry is None:
@@ -92,10 +92,10 @@ class Connection(H11Protocol):
 def most_connections() -> int:
     """Return how many may be open: at most half of the descriptors that this process may have."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_CONNECTIONS if files < 0 else min(_MOST_CONNECTIONS, files // 2)
+    return _MAX_CONNECTIONS if files < 0 else min(_MAX_CONNECTIONS, files // 2)
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers: the host decides when to stop."""
 
     def __init__(self, app: ASGIApp) -> None:

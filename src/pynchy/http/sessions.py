@@ -14,26 +14,26 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pynchy import wire
-from pynchy.bridge.roll import Roll
-from pynchy.bridge.starting import Starting, Wanted
 from pynchy.config import Settings
 from pynchy.config.values import AgentName
 from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name
+from pynchy.launchers.isolation import LAUNCHER_GONE, UNKNOWN, isolation_of
+from pynchy.launchers.run_log import LogChunk
 from pynchy.model import Session
-from pynchy.sessions.isolation import LAUNCHER_GONE, UNKNOWN, isolation_of
-from pynchy.sessions.output import Piece
+from pynchy.tracking.control import SessionControl, Wanted
+from pynchy.tracking.tracker import SessionTracker
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class SessionContext:
     """What these routes work with."""
 
-    roll: Roll
-    starting: Starting
-    output: Callable[[Session, int], Awaitable[Piece]]
+    tracker: SessionTracker
+    control: SessionControl
+    output: Callable[[Session, int], Awaitable[LogChunk]]
     settings: Settings
 
     def isolation(self, session: Session | None) -> str:
@@ -60,9 +60,9 @@ class StopBody(Body):
     """End the session's runner."""
 
 
-def session_routes(floor: Floor) -> list[Route]:
+def session_routes(session_context: SessionContext) -> list[Route]:
     """Return the routes, for the application."""
-    routes = _Routes(floor)
+    routes = _SessionRoutes(session_context)
     return [
         Route("/api/sessions", routes.listed),
         Route("/api/sessions", routes.run, methods=["POST"]),
@@ -72,24 +72,24 @@ def session_routes(floor: Floor) -> list[Route]:
     ]
 
 
-class _Routes:
-    def __init__(self, floor: Floor) -> None:
-        self._floor = floor
+class _SessionRoutes:
+    def __init__(self, session_context: SessionContext) -> None:
+        self._floor = session_context
 
     async def listed(self, _request: Request) -> Response:
-        return _json([self._floor.view(session) for session in self._floor.roll.sessions()])
+        return _json([self._floor.view(session) for session in self._floor.tracker.sessions()])
 
     async def session(self, request: Request) -> Response:
-        return _json(self._floor.view(self._floor.roll.find(request.path_params["id"])))
+        return _json(self._floor.view(self._floor.tracker.find(request.path_params["id"])))
 
     async def run(self, request: Request) -> Response:
         body = RunBody.model_validate_json(await request.body())
         wanted = Wanted(body.group, body.prompt, body.agent or "")
-        return _json(self._floor.view(await self._floor.starting.start(wanted)), 201)
+        return _json(self._floor.view(await self._floor.control.start(wanted)), 201)
 
     async def stop(self, request: Request) -> Response:
         body = StopBody.model_validate_json(await request.body() or b"{}")
-        session, end = await self._floor.starting.stop(request.path_params["id"], body.by)
+        session, end = await self._floor.control.stop(request.path_params["id"], body.by)
         return _json({**self._floor.view(session), "end": end.error or "ended by itself"})
 
     async def log(self, request: Request) -> Response:
@@ -98,10 +98,10 @@ class _Routes:
             raise HTTPException(400, "after is a number of bytes")
         target = request.path_params["id"]
         try:
-            session = self._floor.roll.find(target)
+            session = self._floor.tracker.find(target)
         except UnknownSession:
             # The word may be the end of an id.
-            return _json(self._floor.view(self._floor.roll.find(f"{target}/log")))
+            return _json(self._floor.view(self._floor.tracker.find(f"{target}/log")))
         piece = await self._floor.output(session, int(after))
         return _json({"text": piece.text, "next": piece.next, "state": session.state})
 

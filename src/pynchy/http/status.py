@@ -9,19 +9,19 @@ from collections import Counter
 from typing import Any
 
 from pynchy.http.agents import find_live, who
-from pynchy.http.office import Office
+from pynchy.http.context import HttpContext
 from pynchy.model import State, Urgency
 
 
-async def find_status(office: Office) -> dict[str, Any]:
+async def find_status(context: HttpContext) -> dict[str, Any]:
     """Return how many agents are at work, what waits for a person, and what is wrong."""
-    agents = {who(runner) for runner in await find_live(office)}
+    agents = {who(runner) for runner in await find_live(context)}
     states: Counter[State] = Counter()
     urgent = 0
-    for pending in office.desk.index:
+    for pending in context.ledger.index:
         states[pending.state] += 1
         urgent += pending.urgency is Urgency.HIGH and pending.state.waits_for_person
-    problems = office.problems()
+    problems = context.problems()
     return {
         "status": "degraded" if problems else "ok",
         "problems": problems,
@@ -32,8 +32,8 @@ async def find_status(office: Office) -> dict[str, Any]:
     }
 
 
-def inbox_settings(office: Office) -> dict[str, Any]:
+def inbox_settings(context: HttpContext) -> dict[str, Any]:
     """Return what a screen of the inbox must know: for how long a choice can be taken back."""
-    web = office.settings.web
+    web = context.settings.web
     usual, high = web.undo.total_seconds(), web.undo_high.total_seconds()
     return {"undo_seconds": {"low": usual, "normal": usual, "high": high}}

@@ -11,7 +11,7 @@ from pynchy.inbox.views import brief, one_line, order_of
 from pynchy.model import GroupName, PendingQuestion, SessionId, State
 
 
-class Standing(StrEnum):
+class AgentStatus(StrEnum):
     """How an agent stands, the most pressing first."""
 
     UNDELIVERED = "undelivered"
@@ -53,7 +53,7 @@ class AgentView:
     task: str
     session_id: str
     lives: bool | None
-    standing: Standing
+    status: AgentStatus
     items: tuple[Item, ...]
 
 
@@ -76,8 +76,8 @@ def agent_views(
     views += [
         _worker(runner, names.get(key, "")) for key, runner in runners.items() if key not in busy
     ]
-    ranks = list(Standing)
-    return sorted(views, key=lambda v: (ranks.index(v.standing), v.group, v.name, v.session_id))
+    ranks = list(AgentStatus)
+    return sorted(views, key=lambda v: (ranks.index(v.status), v.group, v.name, v.session_id))
 
 
 def _who(question: PendingQuestion) -> tuple[str, str, str]:
@@ -91,29 +91,29 @@ def _asker(
     newest = max(questions, key=lambda q: q.timestamp)
     lives = any((q.group, q.lease) in runners for q in questions)
     knows = lives or any(q.lease for q in questions)
-    standing = _standing(ordered, lives=lives)
-    shown = [q for q in ordered if _standing([q], lives=lives) is standing]
+    status = _status(ordered, lives=lives)
+    shown = [q for q in ordered if _status([q], lives=lives) is status]
     return AgentView(
         group=newest.group,
         name=one_line(newest.agent),
         task=one_line(newest.task),
         session_id=one_line(newest.session_id),
         lives=lives if knows else None,
-        standing=standing,
-        items=tuple(_item(q) for q in shown if standing is not Standing.WORKING),
+        status=status,
+        items=tuple(_item(q) for q in shown if status is not AgentStatus.WORKING),
     )
 
 
-def _standing(questions: Sequence[PendingQuestion], *, lives: bool) -> Standing:
+def _status(questions: Sequence[PendingQuestion], *, lives: bool) -> AgentStatus:
     states = {question.state for question in questions}
     if State.UNDELIVERED in states:
-        return Standing.UNDELIVERED
+        return AgentStatus.UNDELIVERED
     if any(state.waits_for_person for state in states):
         is_parked = not lives and any(q.parked for q in questions if q.state.waits_for_person)
-        return Standing.PARKED if is_parked else Standing.WAITING
+        return AgentStatus.PARKED if is_parked else AgentStatus.WAITING
     if lives and State.RESUMING not in states:
-        return Standing.WORKING
-    return Standing.RESUMING
+        return AgentStatus.WORKING
+    return AgentStatus.RESUMING
 
 
 def _worker(runner: LiveRunner, name: str) -> AgentView:
@@ -123,7 +123,7 @@ def _worker(runner: LiveRunner, name: str) -> AgentView:
         task="",
         session_id=one_line(runner.session_id),
         lives=True,
-        standing=Standing.WORKING,
+        status=AgentStatus.WORKING,
         items=(),
     )
 

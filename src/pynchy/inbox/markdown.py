@@ -18,8 +18,8 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
-from pynchy.deceiving import name_all
 from pynchy.markdown import make_reader, read
+from pynchy.unicode_safety import name_all
 
 FOLD_LINES = 14
 _LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)

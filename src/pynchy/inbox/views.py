@@ -14,7 +14,6 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
-from pynchy.deceiving import name_all
 from pynchy.inbox import markdown
 from pynchy.model import (
     Draft,
@@ -26,6 +25,7 @@ from pynchy.model import (
     State,
     Urgency,
 )
+from pynchy.unicode_safety import name_all
 
 _RANKS = {Urgency.HIGH: 0, Urgency.NORMAL: 1, Urgency.LOW: 2}
 _LONG_TEXT = 2_500
@@ -33,7 +33,7 @@ _LONG_LINES = 30
 _BRIEF = 140
 # Markdown takes up to 60 µs for each of these, so that a card's texts together take 0.1 s.
 _MARKS = re.compile(r"[<>\[\]|\\&!\n]|([-*_~`#])\1*")
-_MOST_MARKS = 2_000
+_MAX_MARKS = 2_000
 
 OUTCOMES: Mapping[OutcomeKind, str] = {
     OutcomeKind.ANSWERED: "Answered",
@@ -221,7 +221,7 @@ def _texts(texts: Sequence[str]) -> list[Markup]:
     marks = accumulate(sum(1 for _ in _MARKS.finditer(text)) for text in texts)
     return [
         markdown.render(text)
-        if sum_ <= _MOST_MARKS
+        if sum_ <= _MAX_MARKS
         else Markup('<p class="as-is">%s</p>') % markdown.plain(text)
         for text, sum_ in zip(texts, marks, strict=True)
     ]

@@ -27,7 +27,7 @@ HALF_WRITTEN_SECONDS = 1.0
 _RECEIPTS = (".received", ".resumed")
 
 
-class FrontDesk(Protocol):
+class IntakeHandler(Protocol):
     """What intake does not decide itself."""
 
     async def joined(self, group: GroupName) -> None:
@@ -86,20 +86,20 @@ class Intake:
         self,
         mailboxes: Mailboxes,
         registry: Registry,
-        desk: FrontDesk,
+        handler: IntakeHandler,
         tasks: asyncio.TaskGroup,
         rate: Callable[[], Rate],
     ) -> None:
         self._mailboxes = mailboxes
         self._registry = registry
-        self._desk = desk
+        self._handler = handler
         self._tasks = tasks
         self._rate = rate
         self._inboxes: dict[GroupName, _Inbox] = {}
 
     async def joined(self, group: GroupName) -> None:
         """Take up a new group, or one whose folders were removed meanwhile."""
-        await self._desk.joined(group)
+        await self._handler.joined(group)
         if group not in self._inboxes:
             self._inboxes[group] = _Inbox(self._rate())
             self._tasks.create_task(self._work(group), name=f"intake {group}")
@@ -116,7 +116,7 @@ class Intake:
             return
         stem, dot, suffix = name.rpartition(".")
         if f"{dot}{suffix}" in _RECEIPTS and wire.usable_id(stem):
-            self._desk.receipt_seen(group, RequestId(stem))
+            self._handler.receipt_seen(group, RequestId(stem))
 
     def look(self, group: GroupName) -> None:
         """Have the folder listed."""
@@ -167,7 +167,7 @@ class Intake:
         except MalformedRequest as malformed:
             if not whole and await asyncio.to_thread(_is_fresh, mailbox, name):
                 return
-            await self._desk.refuse(mailbox.group, name, malformed, content)
+            await self._handler.refuse(mailbox.group, name, malformed, content)
             return
         await asyncio.to_thread(mailbox.drop_request, name)
 

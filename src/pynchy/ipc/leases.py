@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from pynchy import wire
-from pynchy.folder import UnsafeFile
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import GroupName, SessionId
+from pynchy.safe_folder import UnsafeFile
 
 _LEASE_CAP = 4_096
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pynchy import wire
 from pynchy.errors import MalformedRequest
-from pynchy.folder import Folder, UnsafeFile
 from pynchy.model import GroupName, RequestId
+from pynchy.safe_folder import Folder, UnsafeFile
 
 _RECEIPT_CAP = 4_096
 SETTINGS_NAME = "host.json"

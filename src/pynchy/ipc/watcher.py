@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 RESCAN_SECONDS = 1.0
 FLOOD_PER_RESCAN = 400
 FLOOD_PAUSE_RESCANS = 10
-_MOST_IGNORED = 1_000
+_MAX_IGNORED = 1_000
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 
-class Listener(Protocol):
+class WatchListener(Protocol):
     """Who is told what the watcher sees."""
 
     def noticed(self, group: GroupName, name: str) -> None:
@@ -66,7 +66,7 @@ class _Watched:
 class Watcher:
     """One observer for all groups, and the slow look behind it."""
 
-    def __init__(self, ipc: Path, listener: Listener) -> None:
+    def __init__(self, ipc: Path, listener: WatchListener) -> None:
         self._ipc = ipc
         self._listener = listener
         self._observer: BaseObserver | None = None
@@ -144,7 +144,7 @@ class Watcher:
         return [GroupName(e.name) for e in good]
 
     def _ignore(self, name: str) -> None:
-        if name not in self._ignored and len(self._ignored) < _MOST_IGNORED:
+        if name not in self._ignored and len(self._ignored) < _MAX_IGNORED:
             self._ignored.add(name)
             log.warning("not a group: its name or kind is not allowed", extra={"entry": name})
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from pynchy import wire
 from pynchy.errors import DuplicateRequest
-from pynchy.folder import Folder, UnsafeFile
 from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, ShortId
 from pynchy.pending.base import HistoryQuery, Stored
+from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import secrets
 from collections.abc import Callable
 from threading import Lock
 
-from pynchy.folder import Folder
 from pynchy.model import ShortId
+from pynchy.safe_folder import Folder
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 LENGTH = 4

@@ -38,7 +38,7 @@ IN_SECTION = {"button", "image", *SELECTS, *TICKS}
 IN_ACTIONS = {"button", "static_select", *TICKS}
 IN_INPUT = {"plain_text_input", *SELECTS, *TICKS}
 
-_OPTIONS_MOST = dict.fromkeys(SELECTS, MAX_SELECT) | dict.fromkeys(TICKS, MAX_TICKS)
+_MAX_OPTIONS = dict.fromkeys(SELECTS, MAX_SELECT) | dict.fromkeys(TICKS, MAX_TICKS)
 
 
 class Refusal(Exception):
@@ -279,7 +279,7 @@ def _choices(element: Json) -> Iterator[str]:
     }[kind]
     yield from _keys(element, "action_id", "options", "confirm", "focus_on_load", *own)
     options = element.get("options") or []
-    yield from _count(options, _OPTIONS_MOST[kind], "options")
+    yield from _count(options, _MAX_OPTIONS[kind], "options")
     for option in options:
         yield from _option(option, plain=kind in SELECTS)
     values = [option.get("value") for option in options]

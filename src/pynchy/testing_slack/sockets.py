@@ -22,7 +22,7 @@ from pynchy.testing_slack.limits import Json
 from pynchy.testing_slack.workspace import APP
 
 ACK_SECONDS = 3.0
-MOST_SOCKETS = 10
+MAX_SOCKETS = 10
 REASONS = ("warning", "refresh_requested", "link_disabled", "too_many_websockets")
 
 
@@ -98,7 +98,7 @@ class Sockets:
         self._tickets.discard(ticket)
         socket = web.WebSocketResponse(autoping=True)
         await socket.prepare(request)
-        if len(self._open) >= MOST_SOCKETS:
+        if len(self._open) >= MAX_SOCKETS:
             await socket.send_json(_disconnect("too_many_websockets"))
             await socket.close()
             return socket

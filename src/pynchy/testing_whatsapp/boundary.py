@@ -33,11 +33,11 @@ def install(address: str) -> None:
 
 
 def load_library() -> Any:  # noqa: ANN401 - a module
-    """Return pynchy.channels.whatsapp.library, with neonize and without what is Go in it."""
+    """Return pynchy.channels.whatsapp.neonize_client, with neonize and without what is Go in it."""
     allow_missing_libmagic()
     os.environ["SPHINX"] = "1"
     try:
-        return import_module("pynchy.channels.whatsapp.library")
+        return import_module("pynchy.channels.whatsapp.neonize_client")
     finally:
         del os.environ["SPHINX"]
 

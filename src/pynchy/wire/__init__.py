@@ -3,17 +3,13 @@
 What comes in is checked here, once; what goes out has the shapes of docs/mailbox.md.
 """
 
-from pynchy.wire.mailbox import (
-    Lease,
-    claim_json,
-    error_json,
-    first_json,
-    host_json,
-    initial_json,
-    read_claim,
-    read_lease,
-    rejected_json,
-    response_json,
+from pynchy.wire.common import (
+    VERSION,
+    answers_out,
+    ending_of,
+    question_out,
+    session_id,
+    timestamp,
 )
 from pynchy.wire.records import (
     ending_json,
@@ -48,13 +44,17 @@ from pynchy.wire.requests import (
     usable_id,
     usable_session_id,
 )
-from pynchy.wire.shapes import (
-    VERSION,
-    answers_out,
-    ending_of,
-    question_out,
-    session_id,
-    timestamp,
+from pynchy.wire.responses import (
+    Lease,
+    claim_json,
+    error_json,
+    first_json,
+    host_json,
+    initial_json,
+    read_claim,
+    read_lease,
+    rejected_json,
+    response_json,
 )
 
 __all__ = [

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from pynchy.events import Event
 from pynchy.model import Ending, PendingQuestion, Session
-from pynchy.wire.shapes import VERSION, answers_out, dump, question_out, timestamp
+from pynchy.wire.common import VERSION, answers_out, dump, question_out, timestamp
 
 _PENDING = TypeAdapter(PendingQuestion)
 _ENDING = TypeAdapter(Ending)

@@ -24,13 +24,13 @@ from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
 from pynchy.model import GROUP_PATTERN, ID_PATTERN, Option, Question, Urgency
-from pynchy.wire.shapes import VERSION
+from pynchy.wire.common import VERSION
 
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_DEPTH = 16
 _BRIEF = 40
-_MOST_DETAIL = 500
-_LONGEST_SESSION_ID = 500
+_MAX_DETAIL = 500
+_MAX_SESSION_ID_LENGTH = 500
 SESSION_EVENT = "session:event"
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
 _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
@@ -176,7 +176,7 @@ class SessionWord(StrEnum):
 
 
 def _cut(value: object) -> object:
-    return value[:_MOST_DETAIL] if isinstance(value, str) else value
+    return value[:_MAX_DETAIL] if isinstance(value, str) else value
 
 
 class SessionEvent(_Incoming):
@@ -234,7 +234,7 @@ def usable_group(value: str) -> bool:
 
 def usable_session_id(value: str) -> bool:
     """True if the value can be the id of a session."""
-    return 0 < len(value) <= _LONGEST_SESSION_ID and re.fullmatch(_SESSION_ID, value) is not None
+    return 0 < len(value) <= _MAX_SESSION_ID_LENGTH and re.fullmatch(_SESSION_ID, value) is not None
 
 
 def read_request(envelope: Envelope) -> Request:

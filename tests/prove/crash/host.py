@@ -20,15 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pynchy.app import running_host
-from pynchy.bridge import cards, caretaker, deliver, expire
+from pynchy.bridge import cards, deliver, expire, workers
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import ChannelUnavailable
+from pynchy.host import running_host
 from pynchy.ipc import watcher
+from pynchy.launchers import jobs
 from pynchy.logs import set_up_logging
-from pynchy.sessions import supervised
 
 # Whoever waits for the next look or the next attempt waits a tenth of the usual time.
 PACE = 0.1
@@ -92,12 +92,12 @@ class DownChannel(Channel):
 
 def hurry() -> None:
     """Keep the order of everything and shorten the pauses, for which there is no setting."""
-    caretaker._AGAIN_SECONDS *= PACE  # noqa: SLF001
+    workers._RETRY_SECONDS *= PACE  # noqa: SLF001
     cards._WAIT_SECONDS *= PACE  # noqa: SLF001
-    deliver.LOOK_SECONDS *= PACE
-    expire._LOOK_SECONDS *= PACE  # noqa: SLF001
+    deliver.POLL_SECONDS *= PACE
+    expire._POLL_SECONDS *= PACE  # noqa: SLF001
     watcher.RESCAN_SECONDS *= PACE
-    supervised._ADOPTED_LOOK_SECONDS *= PACE  # noqa: SLF001
+    jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
 
 
 def serve(order: dict[str, Any]) -> None:

@@ -37,11 +37,11 @@ from tests.prove.crash.stage import (
 )
 
 AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
-MOST_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
+MAX_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
 ONLY = os.environ.get("CRASH_POINT", "")
 NAMES = os.environ.get("CRASH_SCENARIOS", ",".join(SCENARIOS)).split(",")
 # Calls that another scenario, or the weather, may have made fewer of.
-MOST_UNREACHED = 0.2
+MAX_UNREACHED = 0.2
 
 pytestmark = pytest.mark.timeout(4 * 3600)
 
@@ -259,7 +259,7 @@ class Sweep:
 async def sweep_all(proof: Proof, tmp_path: Path, zygote: Zygote) -> None:
     sweep = Sweep(tmp_path, zygote)
     everything = [point for name in NAMES for point in await sweep.count(name)]
-    most = proof.choose(smoke=0, prove=MOST_AT_PROVE, everything=len(everything))
+    most = proof.choose(smoke=0, prove=MAX_AT_PROVE, everything=len(everything))
     points = proof.pick(
         "crash sweep", everything, most, lambda p: (p.scenario, p.thread, p.call, p.fault)
     )
@@ -272,7 +272,7 @@ async def sweep_all(proof: Proof, tmp_path: Path, zygote: Zygote) -> None:
     if broken:
         pytest.fail(f"{len(broken)} of {len(told)} runs\n\n" + "\n\n".join(broken), pytrace=False)
     unreached = [t for t in told if not t.hit]
-    assert len(unreached) <= MOST_UNREACHED * len(told), [str(t.point) for t in unreached]
+    assert len(unreached) <= MAX_UNREACHED * len(told), [str(t.point) for t in unreached]
 
 
 def _report(proof: Proof, everything: list[Point], told: list[Told], seconds: int) -> None:

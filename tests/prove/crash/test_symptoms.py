@@ -15,13 +15,13 @@ from tests.acceptance.support import MailboxAgent
 from tests.waiting import until
 
 from pynchy import wire
-from pynchy.app import running_host
-from pynchy.bridge import caretaker
+from pynchy.bridge import workers
 from pynchy.bridge.lifecycle import Dismissed, advance
 from pynchy.config import LauncherSettings, Settings
-from pynchy.datafolder import DataFolder
-from pynchy.folder import Folder
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
 from pynchy.ipc.mailbox import Mailbox
+from pynchy.launchers.command import CommandLauncher
 from pynchy.model import (
     Answer,
     CardRef,
@@ -34,7 +34,7 @@ from pynchy.model import (
     State,
 )
 from pynchy.pending.files import FileStore
-from pynchy.sessions.command import CommandLauncher
+from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, FakeChannel, make_pending
 
 HOUR = timedelta(hours=1)
@@ -128,7 +128,7 @@ async def test_a_card_that_is_sent_again_after_a_disk_error_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = FakeChannel("chat")
-    monkeypatch.setattr(caretaker, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "_RETRY_SECONDS", 0.01)
     update = failing_once(FileStore._update, when=lambda *_: True)  # noqa: SLF001
     monkeypatch.setattr(FileStore, "_update", update)
     async with host(tmp_path, chat=chat) as mailbox:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.acceptance.conftest import StartHost, runs, shared_host, start_host
 
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 
 __all__ = ["StartHost", "runs", "shared_host", "start_host"]
 

@@ -15,14 +15,14 @@ from tests.prove.hostile.conftest import StartHost
 
 from pynchy import wire
 from pynchy.audit import AuditLog
-from pynchy.bridge import replies
+from pynchy.bridge import matching
 from pynchy.config import load_settings
 from pynchy.errors import ConfigError
 from pynchy.events import AskedQuestion, Event, EventKind
-from pynchy.folder import Folder, UnsafeFile
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import GroupName, Option, Question, SessionId
+from pynchy.safe_folder import Folder, UnsafeFile
 
 NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -104,7 +104,7 @@ async def test_a_reader_who_stands_still_was_kept_half_a_gigabyte_of_events(
     asked = (AskedQuestion("x" * 100_000),)
 
     for _ in range(200):
-        audit.tell(Event(EventKind.ASKED, NOW, GroupName("team"), asked=asked))
+        audit.publish(Event(EventKind.ASKED, NOW, GroupName("team"), asked=asked))
     kept = [await first, *[line async for line in stream]]
     audit.close()
 
@@ -133,7 +133,7 @@ def test_a_reply_of_many_numbers_held_the_whole_host_up_for_seconds() -> None:
     question = Question("Which?", options=options, multi_select=True)
     begun = time.process_time()
 
-    answer = replies.match(question, ("1," * 9_999 + "2",) * 6)
+    answer = matching.match(question, ("1," * 9_999 + "2",) * 6)
 
     assert answer.selected == (options[0].label, options[1].label)
     assert time.process_time() - begun < 1

@@ -19,7 +19,7 @@ from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.watching import Bystander, is_healthy, resident_mib
 from tests.waiting import DEADLINE_SECONDS
 
-LOOK_SECONDS = 0.0005
+POLL_SECONDS = 0.0005
 PROGRAM = Path(flooder.__file__)
 
 
@@ -46,20 +46,20 @@ async def round_trip(host: Host, agent: MailboxAgent) -> float:
     await appears(records / f"{request_id}.json")
     recorded = time.perf_counter()
     await host.state(request_id, "open")
-    answering = time.perf_counter()
+    answers = time.perf_counter()
     reply = await asyncio.to_thread(host.answer, request_id, "1")
     assert reply.status == 200
     await appears(responses / f"{request_id}.json")
     done = time.perf_counter()
     agent.take(request_id)
-    return (recorded - begun) + (done - answering)
+    return (recorded - begun) + (done - answers)
 
 
 async def appears(path: Path) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not path.exists():
         assert time.monotonic() < deadline, f"waited in vain for {path}"
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @pytest.mark.timeout(1_800)

@@ -27,13 +27,13 @@ from agent_runner.asking import RequestId, _wire, arguments, is_request_id
 from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
-from pynchy.bridge import replies
+from pynchy.bridge import matching
 from pynchy.channels import numbered
-from pynchy.channels.slack.book import Shown
-from pynchy.channels.slack.ids import Part, Place
-from pynchy.channels.slack.payloads import read_click, read_said
-from pynchy.channels.slack.replies import Sender, from_click, from_words
-from pynchy.channels.whatsapp import said as whatsapp_said
+from pynchy.channels.slack.card_index import PostedCard
+from pynchy.channels.slack.ids import CardLocation, CardMessage
+from pynchy.channels.slack.payloads import read_click, read_thread_reply
+from pynchy.channels.slack.replies import Author, from_click, from_words
+from pynchy.channels.whatsapp import inbound_message as whatsapp_said
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
@@ -44,13 +44,13 @@ from pynchy.testing_whatsapp.boundary import load_library
 SECONDS_FOR_ONE = 10.0
 OPTIONS = tuple(map(Option, "ABC"))
 SLACK_CARDS = [
-    Shown(
+    PostedCard(
         "C1",
         ModelRequestId("q1"),
         ShortId("ab2c"),
         GroupName("g1"),
         questions,
-        Place("C1", (Part("1700000000.000100"),)),
+        CardLocation("C1", (CardMessage("1700000000.000100"),)),
         SessionId(""),
     )
     for questions in (
@@ -129,13 +129,13 @@ def read_arguments(data: bytes) -> None:
 def read_slack(data: bytes) -> None:
     """Read what Slack sends, and what it says to a card."""
     payload = _value(data)
-    sender = Sender("ana", "U1", "slack")
+    sender = Author("ana", "U1", "slack")
     for shown in SLACK_CARDS:
         replies_made: list[Reply] = []
         with suppress(InvalidReply):
             if click := read_click(payload):
                 replies_made.append(from_click(sender, shown, click))
-            if said := read_said(payload):
+            if said := read_thread_reply(payload):
                 assert float(said.ts)
                 replies_made.append(from_words(sender, shown, said.text, None))
         for reply in replies_made:
@@ -148,7 +148,7 @@ def read_whatsapp(data: bytes) -> None:
     """Read what WhatsApp sends, as JSON and as bytes, and what it says to a card."""
     load_library()
     kind: Any = import_module("neonize.proto.Neonize_pb2").Message
-    read_event: Any = import_module("pynchy.channels.whatsapp.reading").read_event
+    read_event: Any = import_module("pynchy.channels.whatsapp.neonize_messages").read_event
     events = []
     # The last one is of protobuf's own making, for a name with half a character in it.
     with suppress(ParseError, UnicodeEncodeError, RecursionError, SystemError):
@@ -156,9 +156,9 @@ def read_whatsapp(data: bytes) -> None:
     with suppress(DecodeError):
         events.append(kind.FromString(data))
     for said in filter(None, map(read_event, events)):
-        assert whatsapp_said.read_said(said.to_json()) == said
+        assert whatsapp_said.read_message(said.to_json()) == said
         at = datetime.fromtimestamp(said.at, UTC)
-        heard = numbered.Said(said.text, at, not said.is_group, said.about or None)
+        heard = numbered.ChatMessage(said.text, at, not said.is_group, said.about or None)
         reading = numbered.read(heard, [WHATSAPP_CARD])
         if isinstance(reading, numbered.Answers):
             chosen = {label for part in reading.parts for label in part.answer.selected}
@@ -308,10 +308,10 @@ def test_a_reply_becomes_an_answer_that_the_question_allows_or_is_refused(proof:
     def search(case: tuple[Question, tuple[str, ...]]) -> None:
         question, values = case
         try:
-            answer = replies.match(question, values)
+            answer = matching.match(question, values)
         except InvalidReply:
             return
-        assert answer == replies.check(question, answer)
+        assert answer == matching.check(question, answer)
         assert set(answer.selected) <= set(question.labels)
         assert question.multi_select or len(answer.selected) <= 1
         assert answer.selected or (answer.text and answer.text.strip())
@@ -387,8 +387,8 @@ def test_a_long_reply_takes_no_longer_than_its_length(value: str) -> None:
         begun = time.process_time()
         for asked in (question, replace(question, multi_select=False)):
             try:
-                replies.match(asked, (value * (size // len(value)),))
-                replies.check(asked, Answer(selected=(options[-1].label,) * size))
+                matching.match(asked, (value * (size // len(value)),))
+                matching.check(asked, Answer(selected=(options[-1].label,) * size))
             except InvalidReply:
                 continue
         return time.process_time() - begun

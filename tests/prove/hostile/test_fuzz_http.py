@@ -18,31 +18,31 @@ from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.answer import Answering
-from pynchy.bridge.deliver import Delivery, Patience, Sessions
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.answer import AnswerService
+from pynchy.bridge.deliver import Delivery, DeliveryLimits, SessionParts
 from pynchy.bridge.expire import Expiry
-from pynchy.bridge.liveness import Liveness
-from pynchy.bridge.register import Register
-from pynchy.bridge.restating import Restating
-from pynchy.bridge.roll import Roll
-from pynchy.bridge.starting import Starting
+from pynchy.bridge.ledger import QuestionLedger
 from pynchy.channels.local import LocalChannel
 from pynchy.channels.web import WebChannel
 from pynchy.config import Settings
-from pynchy.folder import Folder
 from pynchy.http.api import make_api
-from pynchy.http.guard import Guard, Pass
-from pynchy.http.inbox import Inbox
-from pynchy.http.office import Office
-from pynchy.http.sessions import Floor
-from pynchy.inbox.signin import Entry, SignIn
+from pynchy.http.auth import AuthMiddleware, Credentials
+from pynchy.http.context import HttpContext
+from pynchy.http.pages import InboxPages
+from pynchy.http.sessions import SessionContext
+from pynchy.inbox.sign_in import BrowserKeys, SignIn
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
+from pynchy.launchers.run_log import LogChunk
 from pynchy.model import Option, PendingQuestion, Question, Session
 from pynchy.pending.index import PendingIndex
-from pynchy.sessions.output import Piece
+from pynchy.safe_folder import Folder
 from pynchy.testing import FakeClock, MemorySessions, MemoryStore, make_pending
+from pynchy.tracking.control import SessionControl
+from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.table import SessionTable
+from pynchy.tracking.tracker import SessionTracker
 
 TOKEN = "the-token"  # noqa: S105 - of a host that exists only here
 QUESTIONS = (
@@ -90,8 +90,8 @@ class Reply:
     body: bytes = b""
 
 
-async def _no_output(_session: Session, after: int) -> Piece:
-    return Piece("", after)
+async def _no_output(_session: Session, after: int) -> LogChunk:
+    return LogChunk("", after)
 
 
 class House:
@@ -104,34 +104,38 @@ class House:
         audit.open()
         mailboxes = Mailboxes(folder, lambda _: None)
         options, leases = Settings(), Leases(30)
-        patience = Patience(options.receipt_grace, 1, options.answer_ttl)
-        self.desk = Desk(self._store, index, audit, clock.now)
+        limits = DeliveryLimits(options.receipt_grace, 1, options.answer_ttl)
+        self.ledger = QuestionLedger(self._store, index, audit, clock.now)
         channels = {"local": LocalChannel(), "web": WebChannel()}
         sign_in = SignIn(
             Folder(folder), clock.now, link_ttl=options.web.link_ttl, browser_ttl=options.answer_ttl
         )
-        roll = Roll(Register(MemorySessions(), 10), self.desk, Liveness(mailboxes, leases, {}))
-        restating = Restating(roll, self.desk, self._store, mailboxes)
-        starting = Starting(roll, restating, mailboxes, options, {})
-        office = Office(
+        tracker = SessionTracker(
+            SessionTable(MemorySessions(), 10), self.ledger, Liveness(mailboxes, leases, {})
+        )
+        lost_answers = LostAnswers(tracker, self.ledger, self._store, mailboxes)
+        control = SessionControl(tracker, lost_answers, mailboxes, options, {})
+        context = HttpContext(
             url="http://127.0.0.1",
             cookie="c",
             settings=options,
-            desk=self.desk,
-            answering=Answering(self.desk, self._store, channels, options),
-            delivery=Delivery(self.desk, mailboxes, Sessions(roll, restating), {}, patience),
-            expiry=Expiry(self.desk, self._store, mailboxes, roll, options),
+            desk=self.ledger,
+            answers=AnswerService(self.ledger, self._store, channels, options),
+            delivery=Delivery(
+                self.ledger, mailboxes, SessionParts(tracker, lost_answers), {}, limits
+            ),
+            expiry=Expiry(self.ledger, self._store, mailboxes, tracker, options),
             history=self._store,
             audit=audit,
             sign_in=sign_in,
             problems=list,
             groups=list,
             live_runners=list,
-            floor=Floor(roll, starting, _no_output, options),
+            session_context=SessionContext(tracker, control, _no_output, options),
         )
-        inbox = Inbox(office)
-        passes = Pass(TOKEN, "c", sign_in.browser)
-        self._app = Guard(make_api(office, inbox), inbox.doorman, passes, ["127.0.0.1"])
+        inbox = InboxPages(context)
+        passes = Credentials(TOKEN, "c", sign_in.browser)
+        self._app = AuthMiddleware(make_api(context, inbox), inbox.doorman, passes, ["127.0.0.1"])
         self._loop = asyncio.new_event_loop()
         self._sign_in = sign_in
         self._count = 0
@@ -162,7 +166,7 @@ class House:
     def signed_in(self) -> dict[bytes, bytes]:
         """Return what a browser that has just signed in sends along."""
 
-        async def sign_in() -> Entry | None:
+        async def sign_in() -> BrowserKeys | None:
             key, _ = await self._sign_in.make_link()
             return await self._sign_in.spend(key, "ana")
 
@@ -172,7 +176,7 @@ class House:
 
     def is_unchanged(self) -> bool:
         """Say whether the question is as it was; if it is over, ask another."""
-        now = self.desk.index.get(self.question.key)
+        now = self.ledger.index.get(self.question.key)
         same = now == self.question
         if now is None or now.ending is not None:
             self.question = self._ask()
@@ -183,7 +187,7 @@ class House:
     def _ask(self) -> PendingQuestion:
         self._count += 1
         pending = make_pending(f"q{self._count}", questions=QUESTIONS)
-        self._loop.run_until_complete(self.desk.record(pending))
+        self._loop.run_until_complete(self.ledger.record(pending))
         return pending
 
 

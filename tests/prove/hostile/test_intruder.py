@@ -24,7 +24,7 @@ from tests.prove.hostile.watching import (
 from tests.prove.load.people import opened
 from tests.waiting import until
 
-from pynchy.http import guard, server
+from pynchy.http import auth, server
 
 ANSWER = json.dumps({"values": ["1"], "by": "mallory"}).encode()
 READS = ("/api/pending", "/api/history", "/api/events", "/api/questions/{id}", "/", "/x")
@@ -285,7 +285,7 @@ async def test_a_thousand_who_connect_and_say_nothing_take_nothing_from_others(
 async def test_a_body_that_drips_is_cut_off_when_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(auth, "BODY_SECONDS", 0.2)
     sent: list[dict[str, object]] = []
 
     async def drip() -> dict[str, object]:
@@ -304,8 +304,8 @@ async def test_a_body_that_drips_is_cut_off_when_its_time_is_over(
         "path": "/api/sweep",
         "headers": [(b"host", b"127.0.0.1"), (b"authorization", b"Bearer t")],
     }
-    passes = guard.Pass("t", "c", lambda _: None)
-    guarded = guard.Guard(app, app, passes, ["127.0.0.1"])  # type: ignore[arg-type]
+    passes = auth.Credentials("t", "c", lambda _: None)
+    guarded = auth.AuthMiddleware(app, app, passes, ["127.0.0.1"])  # type: ignore[arg-type]
     begun = time.monotonic()
     with pytest.raises(TimeoutError):
         await guarded(scope, drip, send)  # type: ignore[arg-type]
@@ -317,7 +317,7 @@ async def test_a_drip_holds_its_line_no_longer_than_the_limit_and_nobody_else(
     shared_host: Host, victim: str, proof: Proof
 ) -> None:
     if proof.scale == "smoke":
-        assert guard.BODY_SECONDS <= 10  # how long it takes in earnest
+        assert auth.BODY_SECONDS <= 10  # how long it takes in earnest
         assert server.HEAD_SECONDS <= 10
         return
     line = f"POST /api/questions/{victim}/answer"

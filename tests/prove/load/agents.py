@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_runner.asking import Asker, Outcome, Question, Request
 from agent_runner.asking._waiter import Waiter
 
-LONGEST_WAIT_SECONDS = 3_600.0
+MAX_WAIT_SECONDS_LENGTH = 3_600.0
 
 
 async def live(ipc: Path, stop: Path, groups: dict[str, int]) -> list[tuple[str, float, bool]]:
@@ -39,7 +39,7 @@ async def _live(
             request = Request(
                 (Question(f"What does {name} do next?"),),
                 agent=name,
-                wait_seconds=LONGEST_WAIT_SECONDS,
+                wait_seconds=MAX_WAIT_SECONDS_LENGTH,
             )
             result = await asker.ask(request)
             own = result.outcome is Outcome.ANSWERED and not result.repeated

@@ -26,20 +26,15 @@ from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
 from pynchy.audit import AuditLog
-from pynchy.bridge.answer import Answering
-from pynchy.bridge.ask import Asking
+from pynchy.bridge.answer import AnswerService
+from pynchy.bridge.ask import AskHandler
 from pynchy.bridge.cards import Cards
-from pynchy.bridge.caretaker import Caretaker, Crew
-from pynchy.bridge.deliver import Delivery, LateSettings, Patience, Sessions
-from pynchy.bridge.desk import Desk
+from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
 from pynchy.bridge.expire import Expiry
-from pynchy.bridge.liveness import Liveness
-from pynchy.bridge.register import Register
-from pynchy.bridge.restating import Restating
-from pynchy.bridge.roll import Roll
+from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
-from pynchy.folder import Folder
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName, PendingQuestion, Reply, State
@@ -47,8 +42,13 @@ from pynchy.model import RequestId as HostRequestId
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
-from pynchy.sessions.files import FileSessions
+from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
+from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.session_files import FileSessions
+from pynchy.tracking.table import SessionTable
+from pynchy.tracking.tracker import SessionTracker
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -120,32 +120,36 @@ class World:
         )
         self.audit.open()
         self.index, self.store = PendingIndex(), FileStore(ipc)
-        self.desk = Desk(self.store, self.index, self.audit, clock.now)
+        self.ledger = QuestionLedger(self.store, self.index, self.audit, clock.now)
         self.mailboxes = Mailboxes(ipc, lambda _: None)
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(group).prepare(wire.host_json(1800))
         self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
         late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
-        patience = Patience(timedelta(0), 4, TTL)
+        limits = DeliveryLimits(timedelta(0), 4, TTL)
         liveness = Liveness(self.mailboxes, self.leases, {RESUMABLE: launcher})
-        self.roll = Roll(Register(FileSessions(folder), retention.sessions), self.desk, liveness)
-        restating = Restating(self.roll, self.desk, self.store, self.mailboxes)
-        sessions = Sessions(self.roll, restating)
-        delivery = Delivery(self.desk, self.mailboxes, sessions, late, patience)
-        self.expiry = Expiry(self.desk, self.store, self.mailboxes, self.roll, SETTINGS)
+        self.tracker = SessionTracker(
+            SessionTable(FileSessions(folder), retention.sessions), self.ledger, liveness
+        )
+        lost_answers = LostAnswers(self.tracker, self.ledger, self.store, self.mailboxes)
+        sessions = SessionParts(self.tracker, lost_answers)
+        delivery = Delivery(self.ledger, self.mailboxes, sessions, late, limits)
+        self.expiry = Expiry(self.ledger, self.store, self.mailboxes, self.tracker, SETTINGS)
         channel = FakeChannel("local", checks_users=False)
-        crew = Crew(Cards(self.desk, {"local": channel}, 10), delivery, self.expiry)
-        self.caretaker = Caretaker(self.desk, crew, SETTINGS, self.tasks)
+        services = QuestionServices(
+            Cards(self.ledger, {"local": channel}, 10), delivery, self.expiry
+        )
+        self.workers = QuestionWorkers(self.ledger, services, SETTINGS, self.tasks)
         short_ids = ShortIds(Folder(folder), self.index.has_short_id)
-        self.asking = Asking(self.desk, self.store, self.mailboxes, short_ids, SETTINGS)
-        self.asking.on_sign_of_life = restating.sign_of_life
-        self.answering = Answering(self.desk, self.store, {"local": channel}, SETTINGS)
+        self.ask_handler = AskHandler(self.ledger, self.store, self.mailboxes, short_ids, SETTINGS)
+        self.ask_handler.on_confirm_activity = lost_answers.confirm_activity
+        self.answers = AnswerService(self.ledger, self.store, {"local": channel}, SETTINGS)
 
     async def start(self) -> None:
         """Take up what the last host left."""
-        loaded = await self.caretaker.load(self.store)
-        await self.roll.load(self.tasks)
-        self.caretaker.resume(loaded)
+        loaded = await self.workers.load(self.store)
+        await self.tracker.load(self.tasks)
+        self.workers.resume(loaded)
 
     async def stop(self) -> None:
         """Die: every task is cancelled where it is, memory is gone."""
@@ -199,8 +203,8 @@ class Week:
         """Let every delivery look at once, as each does once a second, and at the sessions."""
         for pending in self.world.index:
             if pending.ending is not None:
-                self.world.desk.wake(pending.key)
-        await self.world.roll.look()
+                self.world.ledger.notify(pending.key)
+        await self.world.tracker.look()
 
     def hour(self, questions: int) -> None:
         """Let an hour pass."""
@@ -250,14 +254,14 @@ class Week:
         self.run(self.hand_over(group, data), turns=10)
 
     async def hand_over(self, group: GroupName, data: bytes) -> None:
-        key = await self.world.asking.handle(group, wire.read_envelope(data, "x"))
+        key = await self.world.ask_handler.handle(group, wire.read_envelope(data, "x"))
         if key is not None:
-            self.world.caretaker.asked(key)
+            self.world.workers.asked(key)
 
     def ask_nonsense(self) -> None:
         name = f"nonsense{self.asked}.json"
         (self.folder / "ipc" / KEPT / "tasks" / name).write_text("{")
-        self.run(self.world.asking.refuse(KEPT, name, MalformedRequest("not JSON"), b"{"))
+        self.run(self.world.ask_handler.refuse(KEPT, name, MalformedRequest("not JSON"), b"{"))
 
     def act(self, asked: Asked) -> None:
         """Let the agent or a person do what is the question's fate."""
@@ -267,9 +271,9 @@ class Week:
                 asked.lease.unlink()
         reply = Reply(asked.request_id, "ana", "local", ("Yes",))
         if asked.fate.startswith("answered"):
-            self.run(self.world.answering.answer(reply))
+            self.run(self.world.answers.answer(reply))
         elif asked.fate == "declined":
-            self.run(self.world.answering.decline(reply))
+            self.run(self.world.answers.decline(reply))
         elif asked.fate == "withdrawn":
             data = agent_wire.encode_about(agent_wire.TYPE_WITHDRAW, RequestId(asked.request_id))
             self.run(self.hand_over(asked.group, data))

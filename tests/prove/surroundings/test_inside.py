@@ -17,9 +17,9 @@ from tests.waiting import until
 from watchdog.observers.api import BaseObserver, EventEmitter
 
 from pynchy import clock
-from pynchy.app import running_host
 from pynchy.config import Settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
+from pynchy.host import running_host
 
 SETTINGS = Settings.model_validate({"http": {"port": 0}})
 WEEK = timedelta(days=8)

@@ -10,12 +10,12 @@ import pytest
 from tests.unit.agent.conftest import Mailbox
 
 from agent_runner import cores
-from agent_runner.book import SessionBook, state_folder
 from agent_runner.cores import base
 from agent_runner.cores.claude import claude_id
 from agent_runner.errors import SessionUnknown
+from agent_runner.session_ids import SessionIds, state_folder
 
-SERVER = base.Server(
+SERVER = base.McpServer(
     ("/usr/bin/py thon", "-m", 'odd"name'), {"PYNCHY_SESSION_ID": "sé1"}, 90.0, ("PYNCHY_TASK",)
 )
 MAILBOX = Path("/ipc/team")
@@ -26,7 +26,7 @@ def start(program_id: str | None = None, *, resumes: bool = False, **environ: st
     return base.Start("s1", MAILBOX, program_id, resumes, SERVER, environ, ("--extra", "yes"))
 
 
-def signs(agent: str, line: Any) -> list[base.Sign]:
+def signs(agent: str, line: Any) -> list[base.AgentEvent]:
     text = line if isinstance(line, str) else json.dumps(line)
     return list(cores.load(agent).read(text))
 
@@ -76,7 +76,7 @@ def test_claude_gets_the_session_id_that_it_is_resumed_with() -> None:
 def test_claude_calls_the_hook_before_the_one_tool_that_asks(
     tool: str, matcher: str, withheld: str
 ) -> None:
-    hook = base.Hook(("/usr/bin/py thon", "-m", "hook"), tool, 90.4, {"PYNCHY_LEASE": "l1"})
+    hook = base.HookCommand(("/usr/bin/py thon", "-m", "hook"), tool, 90.4, {"PYNCHY_LEASE": "l1"})
 
     command = cores.load("claude").command(replace(start(), hook=hook))
 
@@ -168,7 +168,11 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
         ),
         ("codex", {"type": "thread.started", "thread_id": "t1"}, [base.Named("t1")]),
         ("codex", {"type": "turn.started"}, []),
-        ("codex", {"type": "item.started", "item": ASKED}, [base.TookIn, base.Said, base.Asking]),
+        (
+            "codex",
+            {"type": "item.started", "item": ASKED},
+            [base.PromptAccepted, base.Said, base.Asking],
+        ),
         (
             "codex",
             {"type": "item.completed", "item": {"type": "error", "message": "m"}},
@@ -177,7 +181,7 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
         (
             "codex",
             {"type": "item.completed", "item": {"type": "agent_message", "text": "hi"}},
-            [base.TookIn(), base.Said("says: hi")],
+            [base.PromptAccepted(), base.Said("says: hi")],
         ),
         ("codex", {"type": "turn.failed", "error": {"message": "m"}}, [base.Failed("m")]),
         ("codex", "required MCP servers failed to initialize: pynchy", [base.NoServer]),
@@ -186,11 +190,15 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
         (
             "opencode",
             {"type": "text", "part": {"text": "hi"}},
-            [base.TookIn(), base.Said("says: hi")],
+            [base.PromptAccepted(), base.Said("says: hi")],
         ),
-        ("opencode", {"type": "tool_use", "part": {"tool": "t"}}, [base.TookIn, base.Said]),
+        ("opencode", {"type": "tool_use", "part": {"tool": "t"}}, [base.PromptAccepted, base.Said]),
         ("opencode", {"type": "step_finish", "part": {"tokens": {"output": 0}}}, []),
-        ("opencode", {"type": "step_finish", "part": {"tokens": {"output": 7}}}, [base.TookIn()]),
+        (
+            "opencode",
+            {"type": "step_finish", "part": {"tokens": {"output": 7}}},
+            [base.PromptAccepted()],
+        ),
         (
             "opencode",
             {"type": "error", "error": {"name": "APIError", "data": {"message": "m"}}},
@@ -218,19 +226,19 @@ def test_no_line_is_too_odd_to_be_read(agent: str, type_: str, value: Any) -> No
     line = {"type": type_, "subtype": "init", **dict.fromkeys(names, value)}
 
     for sign in signs(agent, line):
-        assert isinstance(sign, base.Sign)
+        assert isinstance(sign, base.AgentEvent)
 
 
 def test_the_book_keeps_what_the_program_calls_a_session(mailbox: Mailbox) -> None:
-    book = SessionBook(mailbox.path / "state", "codex", mailbox.path)
+    book = SessionIds(mailbox.path / "state", "codex", mailbox.path)
 
     assert book.find("../../etc") is None
     book.remember("../../etc", "t1")
     book.remember("s2", "t2")
 
-    again = SessionBook(mailbox.path / "state", "codex", mailbox.path)
+    again = SessionIds(mailbox.path / "state", "codex", mailbox.path)
     assert (again.find("../../etc"), again.find("s2")) == ("t1", "t2")
-    assert SessionBook(mailbox.path / "state", "opencode", mailbox.path).find("s2") is None
+    assert SessionIds(mailbox.path / "state", "opencode", mailbox.path).find("s2") is None
     for path in (mailbox.path / "state" / "codex").iterdir():
         path.write_text("{")
     assert again.find("s2") is None
@@ -238,10 +246,10 @@ def test_the_book_keeps_what_the_program_calls_a_session(mailbox: Mailbox) -> No
 
 def test_two_groups_with_the_same_session_id_have_two_sessions(tmp_path: Path) -> None:
     other = Path("/ipc/other")
-    SessionBook(tmp_path, "codex", MAILBOX).remember("main", "thread-of-the-team")
+    SessionIds(tmp_path, "codex", MAILBOX).remember("main", "thread-of-the-team")
 
-    assert SessionBook(tmp_path, "codex", other).find("main") is None
-    assert SessionBook(tmp_path, "codex", MAILBOX).find("main") == "thread-of-the-team"
+    assert SessionIds(tmp_path, "codex", other).find("main") is None
+    assert SessionIds(tmp_path, "codex", MAILBOX).find("main") == "thread-of-the-team"
     assert claude_id("main", MAILBOX) != claude_id("main", other)
 
 

@@ -80,9 +80,9 @@ class Hooks:
         question: dict[str, Any] = json.loads(path.read_bytes())
         return question
 
-    def hook(self) -> claude.Hook:
+    def hook(self) -> claude.ToolHook:
         """Return the hook, to be called without a process of its own."""
-        return claude.Hook(claude.Mailbox.open(self.mailbox.path), {"PYNCHY_SESSION_ID": "s1"})
+        return claude.ToolHook(claude.Mailbox.open(self.mailbox.path), {"PYNCHY_SESSION_ID": "s1"})
 
     def fired(self) -> claude.Fired:
         tool = "mcp__pynchy__ask_user"

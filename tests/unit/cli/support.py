@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from click.testing import Result
 from tests.waiting import DEADLINE_SECONDS
 
-from pynchy.app import running_host
-from pynchy.cli.client import HostClient
+from pynchy.client import HostClient
 from pynchy.config import Settings
-from pynchy.datafolder import DataFolder
+from pynchy.data_dir import DataFolder
 from pynchy.errors import UnknownQuestion
-from pynchy.origin import Origin
+from pynchy.host import running_host
+from pynchy.origin import SettingsSource
 
 T = TypeVar("T")
 
@@ -59,7 +59,9 @@ def in_thread(work: Callable[[], object]) -> Iterator[None]:
 class Host:
     """A host that runs in a thread, and what an agent and a person would do with it."""
 
-    def __init__(self, path: Path, settings: Settings, origin: Origin | None = None) -> None:
+    def __init__(
+        self, path: Path, settings: Settings, origin: SettingsSource | None = None
+    ) -> None:
         self.data = DataFolder(path)
         self.settings = settings
         self._origin = origin

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.unit.cli.support import Run
 
-from pynchy.cli.checks.connections import check_connections
-from pynchy.cli.checks.finding import Status
-from pynchy.datafolder import DataFolder
+from pynchy.cli.doctor.connections import check_connections
+from pynchy.cli.doctor.finding import Status
+from pynchy.data_dir import DataFolder
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 PROGRAMS = ("claude", "codex", "opencode")

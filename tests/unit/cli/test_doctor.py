@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from tests.unit.cli.support import Host, Run
 
-from pynchy.cli.checks.finding import Finding, Status
-from pynchy.cli.checks.groups import check_groups
-from pynchy.cli.checks.machine import check_clock, check_inotify, check_python
+from pynchy.cli.doctor.finding import Finding, Status
+from pynchy.cli.doctor.groups import check_groups
+from pynchy.cli.doctor.machine import check_clock, check_inotify, check_python
 from pynchy.config import Settings, load_settings
 from pynchy.config.models import ChannelSettings, HttpSettings
-from pynchy.datafolder import DataFolder
-from pynchy.origin import Origin
+from pynchy.data_dir import DataFolder
+from pynchy.origin import SettingsSource
 
 
 def examine(run: Run, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
@@ -79,7 +79,7 @@ def started(tmp_path: Path) -> Iterator[Callable[[Path | None], None]]:
     hosts = []
 
     def start(path: Path | None) -> None:
-        origin = Origin.of(path)
+        origin = SettingsSource.of(path)
         settings = load_settings(path).model_copy(update={"http": HttpSettings(port=0)})
         hosts.append(Host(tmp_path / "data", settings, origin))
         hosts[-1].start()

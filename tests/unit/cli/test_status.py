@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy, until
 
-from pynchy.glance import _data_dir
 from pynchy.paths import data_dir
+from pynchy.status_line import _data_dir
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
 
@@ -70,7 +70,7 @@ def test_without_a_host_the_bar_stays_whole_and_a_person_is_told(run: Run) -> No
 def test_a_host_that_says_something_else_leaves_the_bar_empty(
     host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.datafolder.DataFolder._read_token", lambda _: "not the token")
+    monkeypatch.setattr("pynchy.data_dir.DataFolder._read_token", lambda _: "not the token")
     assert host.data
 
     assert run("status", "--line").stdout == "\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from pynchy.cli.sheet import next_step, question_sheet, story
+from pynchy.cli.question_text import next_step, question_sheet, story
 from pynchy.cli.tables import history_table, pending_fields, pending_screen
 from pynchy.cli.views import read_question
 

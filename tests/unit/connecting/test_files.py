@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.cli.connecting.files import read_document, replace_document
+from pynchy.cli.connect.document import read_document, replace_document
 from pynchy.errors import ConfigError
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)

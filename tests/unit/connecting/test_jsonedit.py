@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.cli.connecting import jsonedit
-from pynchy.cli.connecting.jsonedit import JsonText
-from pynchy.cli.connecting.jsontext import BadText
-from pynchy.cli.connecting.rereading import Unwritable
+from pynchy.cli.connect import json_edit
+from pynchy.cli.connect.json_edit import JsonText
+from pynchy.cli.connect.json_text import BadText
+from pynchy.cli.connect.rereading import Unwritable
 
 OURS = ("mcp", "pynchy")
 ENTRY = {"command": ["pynchy", "mcp"], "enabled": True}
@@ -99,7 +99,7 @@ def test_a_comma_in_a_comment_is_not_taken_for_one_of_the_text(text: str) -> Non
 
 
 def test_an_edit_that_would_say_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonedit, "_append", lambda text, *_: text.replace("1", "2"))
+    monkeypatch.setattr(json_edit, "_append", lambda text, *_: text.replace("1", "2"))
 
     with pytest.raises(Unwritable):
         JsonText('{"a": 1}').put(OURS, ENTRY)

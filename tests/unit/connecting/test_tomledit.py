@@ -2,9 +2,9 @@
 
 import pytest
 
-from pynchy.cli.connecting.jsontext import BadText
-from pynchy.cli.connecting.rereading import Unwritable
-from pynchy.cli.connecting.tomledit import TomlText, write_value
+from pynchy.cli.connect.json_text import BadText
+from pynchy.cli.connect.rereading import Unwritable
+from pynchy.cli.connect.toml_text import TomlText, write_value
 
 OURS = ("mcp_servers", "pynchy")
 ENTRY = {"command": "/opt/pynchy", "args": ["mcp"], "env": {"A": "1"}, "limit": 60, "on": True}

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from pynchy.inbox.agents import LiveRunner, Standing, agent_views
+from pynchy.inbox.agents import AgentStatus, LiveRunner, agent_views
 from pynchy.inbox.keys import BINDINGS, SNOOZES, Action, hint
 from pynchy.model import DeliveryPath, Ending, GroupName, Late, OutcomeKind, SessionId, State
 from pynchy.testing import NOON, make_pending
@@ -27,12 +27,12 @@ def test_agents_are_listed_by_what_presses_most() -> None:
 
     views = agent_views([runner("l1"), runner("l9")], pending, {(GroupName("g1"), "l9"): "busy"})
 
-    assert [(v.name, v.standing, v.lives) for v in views] == [
-        ("lost", Standing.UNDELIVERED, None),
-        ("waits", Standing.WAITING, True),
-        ("parked", Standing.PARKED, False),
-        ("back", Standing.RESUMING, False),
-        ("busy", Standing.WORKING, True),
+    assert [(v.name, v.status, v.lives) for v in views] == [
+        ("lost", AgentStatus.UNDELIVERED, None),
+        ("waits", AgentStatus.WAITING, True),
+        ("parked", AgentStatus.PARKED, False),
+        ("back", AgentStatus.RESUMING, False),
+        ("busy", AgentStatus.WORKING, True),
     ]
     assert views[0].items[0].error == "exit 3"
     assert views[4].items == ()

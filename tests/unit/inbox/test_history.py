@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from tests.unit.cli.support import Host
 
-from pynchy.http import inbox as pages
+from pynchy.http import pages
 from pynchy.inbox import markdown
 from pynchy.inbox.views import RowView, row_view
 from pynchy.model import Ending, PendingQuestion

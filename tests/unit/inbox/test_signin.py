@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.folder import Folder
-from pynchy.inbox.signin import FILE_NAME, SignIn, forget_all, holds_key
+from pynchy.inbox.sign_in import FILE_NAME, SignIn, forget_all, holds_key
+from pynchy.safe_folder import Folder
 from pynchy.testing import FakeClock
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

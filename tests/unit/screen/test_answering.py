@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.screen.support import COLOURS, DEPLOY, Desk
 
-from pynchy.cli.client import HostClient
+from pynchy.client import HostClient
 from pynchy.errors import HostError
 
 

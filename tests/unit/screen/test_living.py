@@ -6,8 +6,8 @@ import pytest
 from tests.unit.cli.support import Host, until
 from tests.unit.screen.support import DEPLOY, Desk, HandClock
 
-from pynchy.cli.screen import aside
-from pynchy.cli.screen.kept import Kept, Part
+from pynchy.cli.screen import side_screens
+from pynchy.cli.screen.saved_state import DraftPart, SavedState
 from pynchy.config import Settings
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS
 
@@ -157,7 +157,7 @@ async def test_what_is_over_can_be_searched(desk: Desk, host: Host) -> None:
 async def test_a_search_that_did_not_see_everything_says_so(
     desk: Desk, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aside, "_MOST_OVER", 1)
+    monkeypatch.setattr(side_screens, "_MAX_OVER", 1)
     asked = await desk.ask(DEPLOY)
     await asyncio.to_thread(finish, host, asked, "Yes")
 
@@ -270,18 +270,18 @@ async def test_a_draft_that_was_sent_from_another_screen_does_not_come_back(
 ) -> None:
     key, other = ("web-team", "q1"), ("web-team", "q2")
     folder, now = desk.host.data.folder, clock.made().now
-    first = Kept(folder, now)
-    first.keep(key, [Part(text="mine")])
+    first = SavedState(folder, now)
+    first.keep(key, [DraftPart(text="mine")])
     first.save()
-    one, two = Kept(folder, now), Kept(folder, now)
+    one, two = SavedState(folder, now), SavedState(folder, now)
 
     one.forget(key)
     one.save()
-    two.keep(key, [Part(options=(1,), text="mine")])
-    two.keep(other, [Part(text="another")])
+    two.keep(key, [DraftPart(options=(1,), text="mine")])
+    two.keep(other, [DraftPart(text="another")])
     two.save()
 
-    assert [Kept(folder, now).written(k) for k in (key, other)] == ["", "another"]
+    assert [SavedState(folder, now).written(k) for k in (key, other)] == ["", "another"]
 
 
 async def test_single_keys_can_be_switched_off_and_stay_off(desk: Desk) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from pynchy.cli.screen.dialogs import naps
 from pynchy.cli.screen.feed import understand
-from pynchy.cli.screen.kept import Kept, Part
-from pynchy.cli.screen.roster import Roster
-from pynchy.cli.screen.words import code, count_lines, is_diff, markdown
-from pynchy.cli.views import QuestionView, read_question
-from pynchy.folder import Folder
+from pynchy.cli.screen.markdown_text import code, count_lines, is_diff, markdown
+from pynchy.cli.screen.question_list import QuestionList
+from pynchy.cli.screen.saved_state import DraftPart, SavedState
+from pynchy.cli.views import HostQuestion, read_question
+from pynchy.safe_folder import Folder
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same"
@@ -63,7 +63,7 @@ def test_a_diff_is_coloured_and_code_is_not_read_as_one() -> None:
     assert count_lines("a\nb\n\n") == 2
 
 
-def view(name: str, **fields: object) -> QuestionView:
+def view(name: str, **fields: object) -> HostQuestion:
     raw = {
         "request_id": name,
         "short_id": name,
@@ -77,12 +77,12 @@ def view(name: str, **fields: object) -> QuestionView:
     return read_question(raw)
 
 
-def listed(roster: Roster, **how: object) -> list[str]:
+def listed(roster: QuestionList, **how: object) -> list[str]:
     return [entry.view.short_id for entry in roster.rows(**how)]  # type: ignore[arg-type]
 
 
 def test_urgent_then_ends_soonest_then_oldest() -> None:
-    roster = Roster()
+    roster = QuestionList()
     soon = (NOW + timedelta(minutes=1)).isoformat()
     old = (NOW - timedelta(days=1)).isoformat()
     for one in (
@@ -98,7 +98,7 @@ def test_urgent_then_ends_soonest_then_oldest() -> None:
 
 
 def test_what_ended_stays_for_a_moment_and_longer_where_somebody_looks() -> None:
-    roster = Roster()
+    roster = QuestionList()
     for name in ("a", "b"):
         roster.put(view(name), at=0)
     roster.selected = ("g", "a")
@@ -112,7 +112,7 @@ def test_what_ended_stays_for_a_moment_and_longer_where_somebody_looks() -> None
 
 
 def test_what_the_host_no_longer_lists_is_asked_about() -> None:
-    roster = Roster()
+    roster = QuestionList()
     roster.put(view("a"), at=0)
 
     assert roster.sync([view("b")], at=1) == {("g", "a")}
@@ -120,17 +120,17 @@ def test_what_the_host_no_longer_lists_is_asked_about() -> None:
 
 def test_what_counts_is_forgotten_whole(tmp_path: Path) -> None:
     key = ("g", "a")
-    kept = Kept(Folder(tmp_path), lambda: NOW)
-    kept.keep(key, [Part((1,), "text")])
+    kept = SavedState(Folder(tmp_path), lambda: NOW)
+    kept.keep(key, [DraftPart((1,), "text")])
     kept.snooze(key, NOW + timedelta(hours=1))
 
     kept.save()
-    again = Kept(Folder(tmp_path), lambda: NOW)
-    assert (again.draft(key, 1), set(again.asleep())) == ((Part(text="text"),), {key})
+    again = SavedState(Folder(tmp_path), lambda: NOW)
+    assert (again.draft(key, 1), set(again.asleep())) == ((DraftPart(text="text"),), {key})
     again.forget(key)
     again.save()
 
-    last = Kept(Folder(tmp_path), lambda: NOW)
+    last = SavedState(Folder(tmp_path), lambda: NOW)
     assert (last.written(key), last.asleep()) == ("", {})
 
 

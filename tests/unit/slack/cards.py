@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pynchy.bridge.cards import card_of
-from pynchy.channels.slack.render import Message, Rendering, render
+from pynchy.channels.slack.render import Rendering, SlackMessage, render
 from pynchy.channels.slack.settled import render_settled
 from pynchy.model import (
     Answer,
@@ -45,7 +45,7 @@ class Sample:
     def rendering(self) -> Rendering:
         return render(REQUEST, self.questions, self.card)
 
-    def settled(self) -> tuple[Message, ...]:
+    def settled(self) -> tuple[SlackMessage, ...]:
         return render_settled(REQUEST, self.questions, self.card, self.ending, "slack")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.unit.slack.cards import SAMPLES, Sample
 
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 
 GOLDEN = Path(__file__).parent / "golden"
 STYLE = """
@@ -39,7 +39,7 @@ def golden_of(sample: Sample) -> str:
     return json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
 
 
-def _kept(message: Message) -> dict[str, Any]:
+def _kept(message: SlackMessage) -> dict[str, Any]:
     return {"text": message.text, "question": message.question, "blocks": message.blocks}
 
 
@@ -49,15 +49,15 @@ def page() -> str:
         golden = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
         parts.append(f"<h2>{name.replace('_', ' ')}</h2><div class=row>")
         for kind, messages in golden.items():
-            shown = "".join(_message(message) for message in messages)
-            parts.append(f"<div><small>{kind}</small>{shown}</div>")
+            posted = "".join(_message(message) for message in messages)
+            parts.append(f"<div><small>{kind}</small>{posted}</div>")
         parts.append("</div>")
     return "\n".join(parts)
 
 
 def _message(message: dict[str, Any]) -> str:
-    shown = "".join(_block(block) for block in message["blocks"])
-    return f"<div class=card title='{html.escape(message['text'])}'>{shown}</div>"
+    posted = "".join(_block(block) for block in message["blocks"])
+    return f"<div class=card title='{html.escape(message['text'])}'>{posted}</div>"
 
 
 def _block(block: dict[str, Any]) -> str:

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 from tests.unit.slack.cards import YES_NO
-from tests.unit.slack.test_replies import shown
+from tests.unit.slack.test_replies import posted_card
 
-from pynchy.channels.slack.book import Book
+from pynchy.channels.slack.card_index import CardIndex
 from pynchy.channels.slack.catchup import CatchUp
 from pynchy.channels.slack.web import Web
 from pynchy.testing_slack import SlackStandIn
@@ -31,10 +31,10 @@ async def test_a_card_that_was_removed_does_not_keep_others_from_being_read() ->
         web = Web(slack.bot_token, slack.url, pace_seconds=0)
         posted = await web.client.chat_postMessage(channel="C1", text="a card")
         slack.person("U1").say("C1", "yes", thread_ts=posted["ts"])
-        book, listener = Book(), Listener()
-        book.put(shown(YES_NO, ts="1.000001"))
-        book.put(shown(YES_NO, ts=posted["ts"]))
-        catch_up = CatchUp(web, book, listener)  # type: ignore[arg-type]
+        index, listener = CardIndex(), Listener()
+        index.put(posted_card(YES_NO, ts="1.000001"))
+        index.put(posted_card(YES_NO, ts=posted["ts"]))
+        catch_up = CatchUp(web, index, listener)  # type: ignore[arg-type]
 
         reading = asyncio.create_task(catch_up.run())
         catch_up.wanted()
@@ -49,12 +49,12 @@ async def test_a_reply_that_cannot_be_read_does_not_keep_others_from_being_read(
     with SlackStandIn() as slack:
         slack.workspace.add_channel("C1", "U1")
         web = Web(slack.bot_token, slack.url, pace_seconds=0)
-        book, listener = Book(), Listener()
+        index, listener = CardIndex(), Listener()
         for text in ("trouble", "yes"):
             posted = await web.client.chat_postMessage(channel="C1", text="a card")
             slack.person("U1").say("C1", text, thread_ts=posted["ts"])
-            book.put(shown(YES_NO, ts=posted["ts"]))
-        catch_up = CatchUp(web, book, listener)  # type: ignore[arg-type]
+            index.put(posted_card(YES_NO, ts=posted["ts"]))
+        catch_up = CatchUp(web, index, listener)  # type: ignore[arg-type]
 
         reading = asyncio.create_task(catch_up.run())
         for _ in range(2):

@@ -5,33 +5,33 @@ from typing import Any
 
 import pytest
 from tests.unit.slack.cards import YES_NO
-from tests.unit.slack.test_replies import shown
+from tests.unit.slack.test_replies import posted_card
 
-from pynchy.channels.slack import doubts
-from pynchy.channels.slack.doubts import Doubts, Unclear
+from pynchy.channels.slack import ambiguous_replies
+from pynchy.channels.slack.ambiguous_replies import AmbiguousReplies, AmbiguousReply
 from pynchy.channels.slack.limits import violations
-from pynchy.channels.slack.payloads import Click, Person, Said
+from pynchy.channels.slack.payloads import Click, SlackUser, ThreadReply
 from pynchy.errors import InvalidReply
 from pynchy.model import GroupName, ShortId
 
-ANA = Person("U1", frozenset())
-CARD = shown(YES_NO, ts="1.000001")
+ANA = SlackUser("U1", frozenset())
+CARD = posted_card(YES_NO, ts="1.000001")
 # Agents choose their request ids themselves.
 NAMESAKE = replace(CARD, group=GroupName("other"), short_id=ShortId("zz22"))
 
 
-def said(ts: str = "2.000001") -> Said:
-    return Said(ANA, "C1", ts, "1.000001", "yes")
+def said(ts: str = "2.000001") -> ThreadReply:
+    return ThreadReply(ANA, "C1", ts, "1.000001", "yes")
 
 
-def pressed(block: dict[str, Any], person: Person = ANA) -> Click:
+def pressed(block: dict[str, Any], person: SlackUser = ANA) -> Click:
     button = block["accessory"]
     ids = (button["action_id"], block["block_id"], button["value"])
     return Click(person, "C1", "3.000001", None, *ids, "3.1", ())
 
 
 def test_the_question_that_is_chosen_is_the_one_that_is_meant() -> None:
-    kept = Doubts()
+    kept = AmbiguousReplies()
 
     offered = kept.offer(said(), [CARD, NAMESAKE])
 
@@ -42,13 +42,13 @@ def test_the_question_that_is_chosen_is_the_one_that_is_meant() -> None:
 
 
 def test_only_the_writer_can_choose_and_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubts, "_REMEMBERED", 2)
-    kept = Doubts()
+    monkeypatch.setattr(ambiguous_replies, "_REMEMBERED", 2)
+    kept = AmbiguousReplies()
     [old], [block], _ = (kept.offer(said(f"{n}.000001"), [CARD]) for n in (2, 3, 4))
 
     kept.said(pressed(block))
     with pytest.raises(InvalidReply, match="forgotten"):
-        kept.said(pressed(block, Person("U2", frozenset())))
+        kept.said(pressed(block, SlackUser("U2", frozenset())))
     with pytest.raises(InvalidReply, match="forgotten"):
         kept.said(pressed(old))
 
@@ -56,7 +56,7 @@ def test_only_the_writer_can_choose_and_only_for_a_while(monkeypatch: pytest.Mon
 def test_many_open_questions_are_named_and_the_newest_offered() -> None:
     many = [replace(CARD, short_id=ShortId(f"id{n:02}")) for n in range(30)]
 
-    offered = Doubts().offer(said(), many)
+    offered = AmbiguousReplies().offer(said(), many)
 
     assert [block["text"]["text"][:4] for block in offered] == [f"id{n}" for n in range(29, 24, -1)]
-    assert "id00" in str(Unclear("several", many))
+    assert "id00" in str(AmbiguousReply("several", many))

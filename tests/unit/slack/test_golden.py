@@ -75,7 +75,7 @@ def test_no_golden_file_is_left_over() -> None:
 
 
 def test_the_gallery_shows_every_card() -> None:
-    shown = page()
+    posted = page()
 
-    assert all(f"<h2>{name.replace('_', ' ')}</h2>" in shown for name in SAMPLES)
-    assert "<!channel>" not in shown
+    assert all(f"<h2>{name.replace('_', ' ')}</h2>" in posted for name in SAMPLES)
+    assert "<!channel>" not in posted

@@ -9,18 +9,18 @@ from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.slack import blocks
-from pynchy.channels.slack.book import Book, Shown
-from pynchy.channels.slack.ids import Place
-from pynchy.channels.slack.leftovers import Leftovers
-from pynchy.channels.slack.marks import Identity, make_mark
-from pynchy.channels.slack.render import Message
-from pynchy.channels.slack.search import Posting, Search
+from pynchy.channels.slack.card_index import CardIndex, PostedCard
+from pynchy.channels.slack.card_metadata import Identity, make_metadata
+from pynchy.channels.slack.ids import CardLocation
+from pynchy.channels.slack.orphaned_cards import OrphanedCards
+from pynchy.channels.slack.render import SlackMessage
+from pynchy.channels.slack.search import CardSearch, Posting
 from pynchy.channels.slack.web import Web
 from pynchy.errors import ChannelUnavailable
 from pynchy.testing import make_pending
 from pynchy.testing_slack import BOT_USER, TEAM, SlackStandIn
 
-LOST = Message("a card", [blocks.section("a card")])
+LOST = SlackMessage("a card", [blocks.section("a card")])
 
 
 class Scene:
@@ -30,8 +30,8 @@ class Scene:
         self.slack = slack
         self.web = Web(slack.bot_token, slack.url, pace_seconds=0)
         self.web.open()
-        search = Search(self.web, Identity(TEAM, BOT_USER), self._identify)
-        self.leftovers = Leftovers(self.web, Book(), search)
+        search = CardSearch(self.web, Identity(TEAM, BOT_USER), self._identify)
+        self.orphans = OrphanedCards(self.web, CardIndex(), search)
 
     async def _identify(self) -> None:
         raise AssertionError("it is known who we are")
@@ -41,11 +41,11 @@ class Scene:
         pending = make_pending(name)
         card = replace(card_of(pending), repeated=True)
         posting = Posting("C1", pending.request_id, pending.questions, card)
-        mark = make_mark("C1", pending.request_id, card, 0)
+        mark = make_metadata("C1", pending.request_id, card, 0)
         _, ts = await self.web.post("C1", None, LOST, metadata=mark.metadata())
-        place = Place("C1", ())
-        shown = Shown.of("C1", pending.request_id, pending.questions, card, place)
-        self.leftovers.add(posting, shown)
+        location = CardLocation("C1", ())
+        posted = PostedCard.of("C1", pending.request_id, pending.questions, card, location)
+        self.orphans.add(posting, posted)
         return posting, ts
 
     def there(self) -> list[str]:
@@ -65,9 +65,9 @@ async def test_a_card_that_is_posted_again_is_not_removed(scene: Scene) -> None:
     posting, kept = await scene.lose("first")
     _, lost = await scene.lose("second")
 
-    async with scene.leftovers.kept(posting):
+    async with scene.orphans.kept(posting):
         assert scene.there() == [kept, lost]
-    running = asyncio.create_task(scene.leftovers.run())
+    running = asyncio.create_task(scene.orphans.run())
 
     # It would have come first.
     await until(lambda: lost not in scene.there(), "the other card to be removed")
@@ -79,9 +79,9 @@ async def test_a_card_that_could_not_be_posted_again_is_removed_after_all(scene:
     posting, _ = await scene.lose("first")
 
     with pytest.raises(ChannelUnavailable):
-        async with scene.leftovers.kept(posting):
+        async with scene.orphans.kept(posting):
             raise ChannelUnavailable("still away")
-    running = asyncio.create_task(scene.leftovers.run())
+    running = asyncio.create_task(scene.orphans.run())
 
     await until(lambda: not scene.there(), "the card to be removed")
     running.cancel()

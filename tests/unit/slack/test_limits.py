@@ -122,10 +122,10 @@ def test_no_text_of_a_card_goes_unchecked(lengthen: Callable[[str], str]) -> Non
             for path in _texts(blocks[number]):
                 changed = copy.deepcopy(blocks)
                 *way, last = path
-                place: Any = changed[number]
+                location: Any = changed[number]
                 for step in way:
-                    place = place[step]
-                place[last] = lengthen(place[last])
+                    location = location[step]
+                location[last] = lengthen(location[last])
                 assert limits.violations("text", changed), path
 
 

@@ -81,7 +81,7 @@ class Shaky(Link):
 async def test_a_link_is_tried_again_whatever_it_fails_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(link, "_RETRY_SECONDS", 0.0)
     shaky = Shaky(TokenRefused("wrong token"), ValueError("what?"))
 
     running = asyncio.create_task(shaky.run())

@@ -7,13 +7,13 @@ from slack_sdk.http_retry.response import HttpResponse
 
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.pace import wait_seconds
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import ReplyLost, Web
 from pynchy.errors import ChannelUnavailable
 from pynchy.testing_slack import Fault, SlackStandIn
 
 MESSAGES = 5
-TEST = Message("a test", [blocks.section("a test")])
+TEST = SlackMessage("a test", [blocks.section("a test")])
 
 
 @pytest.mark.parametrize(

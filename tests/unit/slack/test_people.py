@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.waiting import until
 
-from pynchy.channels.slack.payloads import Person, read_click, read_said
+from pynchy.channels.slack.payloads import SlackUser, read_click, read_thread_reply
 from pynchy.channels.slack.people import People
 from pynchy.channels.slack.web import Web
 from pynchy.testing_slack import OTHER_TEAM, TEAM, Fault, SlackStandIn
 
-ANA = Person("U1", frozenset(), "ana")
-NAMELESS = Person("U1", frozenset())
+ANA = SlackUser("U1", frozenset(), "ana")
+NAMELESS = SlackUser("U1", frozenset())
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ async def test_the_team_is_asked_for_where_slack_does_not_name_it(slack: SlackSt
     known = people(slack)
 
     assert await known.team(NAMELESS) == TEAM
-    assert await known.team(Person("U2", frozenset())) == OTHER_TEAM
-    assert await known.team(Person("U404", frozenset())) == ""
+    assert await known.team(SlackUser("U2", frozenset())) == OTHER_TEAM
+    assert await known.team(SlackUser("U404", frozenset())) == ""
 
 
 def test_the_workspace_of_the_app_is_not_taken_for_the_persons() -> None:
@@ -75,7 +75,7 @@ def test_the_workspace_of_the_app_is_not_taken_for_the_persons() -> None:
             "actions": [{"action_id": "pynchy:pick:0:0"}],
         }
     )
-    said = read_said({"user": "U1", "channel": "C1", "ts": "2.0", "thread_ts": "1.0"})
+    said = read_thread_reply({"user": "U1", "channel": "C1", "ts": "2.0", "thread_ts": "1.0"})
 
     assert click is not None
     assert said is not None

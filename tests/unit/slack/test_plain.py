@@ -6,7 +6,7 @@ from tests.unit.slack.cards import SAMPLES, Sample
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.plain import in_plain_words
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Web
 from pynchy.testing_slack import SlackStandIn, look
 
@@ -15,7 +15,7 @@ from pynchy.testing_slack import SlackStandIn, look
 def test_in_plain_words_every_card_fits(sample: Sample) -> None:
     for message in (*sample.rendering().messages, *sample.settled()):
         assert violations(message.text, message.blocks * 60) != []
-        plain = in_plain_words(Message(message.text, message.blocks * 60))
+        plain = in_plain_words(SlackMessage(message.text, message.blocks * 60))
         assert violations(plain.text, plain.blocks) == []
 
 
@@ -23,7 +23,7 @@ async def test_a_card_that_does_not_fit_is_posted_in_plain_words() -> None:
     question = blocks.section("Deploy?")
     option = blocks.section("1. Yes") | {"accessory": blocks.button("Yes" * 40, "pynchy:x", "v")}
     option["accessory"]["text"]["text"] = "far too long " * 20
-    message = Message("Deploy?", [question, option])
+    message = SlackMessage("Deploy?", [question, option])
 
     with SlackStandIn() as slack:
         slack.workspace.add_channel("C1")

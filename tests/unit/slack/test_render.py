@@ -111,8 +111,8 @@ def test_boxes_that_do_not_fit_are_a_numbered_list_to_answer_in_words() -> None:
 
     rendering = render(REQUEST, (replace(BROWSERS, options=many),), CARD)
 
-    shown = "\n".join(b["text"]["text"] for b in rendering.messages[0].blocks if "text" in b)
-    assert f"\n100. {many[99].label}" in shown
+    posted = "\n".join(b["text"]["text"] for b in rendering.messages[0].blocks if "text" in b)
+    assert f"\n100. {many[99].label}" in posted
     assert [c["type"] for c in controls(rendering)] == ["plain_text_input", "button"]
 
 
@@ -140,8 +140,8 @@ def test_a_long_question_is_shown_whole() -> None:
     rendering = render(REQUEST, (replace(YES_NO, text=text),), CARD)
 
     blocks = [block for message in rendering.messages for block in message.blocks]
-    shown = " ".join(block["text"]["text"] for block in blocks if block["type"] == "section")
-    assert text in shown
+    posted = " ".join(block["text"]["text"] for block in blocks if block["type"] == "section")
+    assert text in posted
 
 
 def test_a_preview_keeps_its_shape_in_the_thread() -> None:
@@ -218,10 +218,10 @@ def test_a_settled_card_keeps_the_whole_question(length: int, said: str) -> None
 
     made = render_settled(REQUEST, (question,), card, ending, "slack")
 
-    shown = " ".join(_plain(message.blocks) for message in made)
-    assert set(text.split()) <= set(shown.split())
-    assert "Ana" in shown
-    assert said[:100] in shown
+    posted = " ".join(_plain(message.blocks) for message in made)
+    assert set(text.split()) <= set(posted.split())
+    assert "Ana" in posted
+    assert said[:100] in posted
     for message in made:
         assert violations(message.text, message.blocks) == []
 

@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 from tests.unit.slack.cards import BROWSERS, NAME, REQUEST, YES_NO
 
-from pynchy.channels.slack.book import Book, Shown
-from pynchy.channels.slack.ids import Part, Place
-from pynchy.channels.slack.payloads import Click, read_click, read_said
-from pynchy.channels.slack.replies import Sender, from_click, from_words, without_short_id
+from pynchy.channels.slack.card_index import CardIndex, PostedCard
+from pynchy.channels.slack.ids import CardLocation, CardMessage
+from pynchy.channels.slack.payloads import Click, read_click, read_thread_reply
+from pynchy.channels.slack.replies import Author, from_click, from_words, without_short_id
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, GroupName, Question, RequestId, SessionId, ShortId
 
-SENDER = Sender("Ana", "U1", "slack")
+SENDER = Author("Ana", "U1", "slack")
 
 
-def shown(*questions: Question, ts: str = "1.0", thread: str | None = None) -> Shown:
-    place = Place("C1", (Part(ts),), thread)
-    return Shown("C1", REQUEST, ShortId("ab2c"), GroupName("g1"), questions, place, SessionId("s1"))
+def posted_card(*questions: Question, ts: str = "1.0", thread: str | None = None) -> PostedCard:
+    location = CardLocation("C1", (CardMessage(ts),), thread)
+    return PostedCard(
+        "C1", REQUEST, ShortId("ab2c"), GroupName("g1"), questions, location, SessionId("s1")
+    )
 
 
 def click(action_id: str, value: str = "", state: dict[str, Any] | None = None) -> Click:
@@ -40,7 +42,7 @@ def ticked(*numbers: int) -> dict[str, Any]:
 
 
 def test_one_click_answers() -> None:
-    reply = from_click(SENDER, shown(YES_NO), click("pynchy:pick:0:1"))
+    reply = from_click(SENDER, posted_card(YES_NO), click("pynchy:pick:0:1"))
 
     assert reply.answers == (Answer(("No",)),)
     assert (reply.target, reply.group) == (REQUEST, "g1")
@@ -50,7 +52,7 @@ def test_one_click_answers() -> None:
 def test_a_click_takes_along_what_was_written() -> None:
     written = {"pynchy:other:0": {"value": " but slowly "}}
 
-    reply = from_click(SENDER, shown(YES_NO), click("pynchy:pick:0:0", state=written))
+    reply = from_click(SENDER, posted_card(YES_NO), click("pynchy:pick:0:0", state=written))
 
     assert reply.answers == (Answer(("Yes",), "but slowly"),)
 
@@ -59,7 +61,7 @@ def test_ticks_and_words_are_both_kept() -> None:
     state = {"pynchy:choice:0:0": ticked(0, 2), "pynchy:other:0": {"value": "and Lynx"}}
 
     for pressed in (click("pynchy:submit", "0", state), click("pynchy:other:0", "x", state)):
-        reply = from_click(SENDER, shown(BROWSERS), pressed)
+        reply = from_click(SENDER, posted_card(BROWSERS), pressed)
         assert reply.answers == (Answer(("Firefox", "Safari"), "and Lynx"),)
 
 
@@ -67,7 +69,7 @@ def test_boxes_of_several_groups_are_one_answer() -> None:
     many = replace(BROWSERS, options=BROWSERS.options * 5)
     state = {"pynchy:choice:0:0": ticked(1), "pynchy:choice:0:1": ticked(14)}
 
-    reply = from_click(SENDER, shown(many), click("pynchy:submit", "0", state))
+    reply = from_click(SENDER, posted_card(many), click("pynchy:submit", "0", state))
 
     assert reply.answers[0].selected == ("Chrome", "Safari")
 
@@ -75,7 +77,7 @@ def test_boxes_of_several_groups_are_one_answer() -> None:
 def test_a_typed_number_is_left_to_the_desk() -> None:
     state = {"pynchy:other:0": {"value": "2"}}
 
-    reply = from_click(SENDER, shown(YES_NO), click("pynchy:other:0", "2", state))
+    reply = from_click(SENDER, posted_card(YES_NO), click("pynchy:other:0", "2", state))
 
     assert (reply.values, reply.answers) == (("2",), ())
 
@@ -86,7 +88,7 @@ def test_a_batch_is_submitted_whole() -> None:
         "pynchy:other:1": {"value": "add_index"},
     }
 
-    reply = from_click(SENDER, shown(YES_NO, NAME), click("pynchy:submit", "all", state))
+    reply = from_click(SENDER, posted_card(YES_NO, NAME), click("pynchy:submit", "all", state))
 
     assert reply.answers == (Answer(("Yes",)), Answer(text="add_index"))
     assert reply.question is None
@@ -109,7 +111,7 @@ def test_an_option_that_is_typed_in_a_batch_is_chosen(
 ) -> None:
     state = {"pynchy:other:0": {"value": typed}, "pynchy:other:1": {"value": "x"}}
 
-    reply = from_click(SENDER, shown(question, NAME), click("pynchy:submit", "all", state))
+    reply = from_click(SENDER, posted_card(question, NAME), click("pynchy:submit", "all", state))
 
     assert reply.answers == (answer, Answer(text="x"))
 
@@ -118,7 +120,7 @@ def test_a_number_without_an_option_is_refused_in_a_batch_too() -> None:
     state = {"pynchy:other:0": {"value": "9"}, "pynchy:other:1": {"value": "x"}}
 
     with pytest.raises(InvalidReply, match="no option 9: choose 1 to 2"):
-        from_click(SENDER, shown(YES_NO, NAME), click("pynchy:submit", "all", state))
+        from_click(SENDER, posted_card(YES_NO, NAME), click("pynchy:submit", "all", state))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_number_without_an_option_is_refused_in_a_batch_too() -> None:
 )
 def test_an_empty_submit_names_what_is_missing(state: dict[str, Any]) -> None:
     with pytest.raises(InvalidReply, match=r"missing: 1\. Deploy.*; 2\. Name"):
-        from_click(SENDER, shown(YES_NO, NAME), click("pynchy:submit", "all", state))
+        from_click(SENDER, posted_card(YES_NO, NAME), click("pynchy:submit", "all", state))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_an_empty_submit_names_what_is_missing(state: dict[str, Any]) -> None:
 )
 def test_a_click_that_fits_nothing_is_refused(action: str) -> None:
     with pytest.raises(InvalidReply):
-        from_click(SENDER, shown(YES_NO), click(action))
+        from_click(SENDER, posted_card(YES_NO), click(action))
 
 
 @pytest.mark.parametrize("payload", [{}, {"user": {"id": "U1"}}, {"actions": [], "container": {}}])
@@ -143,8 +145,8 @@ def test_a_click_on_nothing_is_none(payload: dict[str, Any]) -> None:
 
 
 def test_a_reply_to_a_single_question_is_its_answer() -> None:
-    assert from_words(SENDER, shown(YES_NO), "2", None).values == ("2",)
-    assert from_words(SENDER, shown(YES_NO), "a\nb", None).values == ("a\nb",)
+    assert from_words(SENDER, posted_card(YES_NO), "2", None).values == ("2",)
+    assert from_words(SENDER, posted_card(YES_NO), "a\nb", None).values == ("a\nb",)
 
 
 @pytest.mark.parametrize(
@@ -160,14 +162,14 @@ def test_a_reply_to_a_single_question_is_its_answer() -> None:
     ],
 )
 def test_one_line_for_each_question_answers_all(text: str, values: tuple[str, ...]) -> None:
-    reply = from_words(SENDER, shown(YES_NO, NAME), text, None)
+    reply = from_words(SENDER, posted_card(YES_NO, NAME), text, None)
 
     assert (reply.values, reply.question) == (values, None)
 
 
 @pytest.mark.parametrize("text", ["2: add_index", "2:add_index", "2. add_index", " 2) add_index "])
 def test_a_number_says_which_question_is_meant(text: str) -> None:
-    reply = from_words(SENDER, shown(YES_NO, NAME), text, None)
+    reply = from_words(SENDER, posted_card(YES_NO, NAME), text, None)
 
     assert (reply.values, reply.question) == (("add_index",), 2)
 
@@ -189,16 +191,16 @@ def test_a_number_says_which_question_is_meant(text: str) -> None:
 )
 def test_a_reply_whose_numbers_do_not_fit_is_asked_for_again(text: str) -> None:
     with pytest.raises(InvalidReply, match="2 questions"):
-        from_words(SENDER, shown(YES_NO, NAME), text, None)
+        from_words(SENDER, posted_card(YES_NO, NAME), text, None)
 
 
 def test_a_reply_that_could_mean_any_question_is_asked_for_again() -> None:
     with pytest.raises(InvalidReply, match="2 lines"):
-        from_words(SENDER, shown(YES_NO, NAME), "yes", None)
+        from_words(SENDER, posted_card(YES_NO, NAME), "yes", None)
 
 
 def test_a_reply_below_the_message_of_one_question_is_for_that_one() -> None:
-    assert from_words(SENDER, shown(YES_NO, NAME), "yes", 1).question == 1
+    assert from_words(SENDER, posted_card(YES_NO, NAME), "yes", 1).question == 1
 
 
 @pytest.mark.parametrize("text", ["ab2c yes", "ab2c: yes", "#AB2C yes", " ab2c,yes"])
@@ -220,56 +222,56 @@ def test_a_reply_may_begin_with_the_short_id(text: str) -> None:
 def test_only_a_persons_reply_in_a_thread_is_heard(more: dict[str, Any]) -> None:
     event = {"user": "U1", "channel": "C1", "ts": "2.0", "thread_ts": "1.0", "text": "a &lt; b"}
 
-    said = read_said(event | {"subtype": "thread_broadcast"})
+    said = read_thread_reply(event | {"subtype": "thread_broadcast"})
 
     assert said is not None
     assert said.text == "a < b"
-    assert read_said(event | more) is None
+    assert read_thread_reply(event | more) is None
 
 
 def test_the_book_knows_every_card_that_a_thread_has_held() -> None:
-    book = Book()
-    old, new = shown(YES_NO, ts="1.0"), shown(NAME, ts="2.0", thread="1.0")
+    index = CardIndex()
+    old, new = posted_card(YES_NO, ts="1.0"), posted_card(NAME, ts="2.0", thread="1.0")
     for card in (new, old):
-        book.put(card)
+        index.put(card)
 
-    book.end(old.place)
+    index.end(old.location)
 
-    assert book.in_thread("C1", "1.0") == [old, new]
-    assert [book.is_open(card) for card in (old, new)] == [False, True]
-    assert book.find("C1", "1.0") == old
-    assert book.opened() == [new]
-    assert book.in_thread("C2", "1.0") == []
+    assert index.in_thread("C1", "1.0") == [old, new]
+    assert [index.is_open(card) for card in (old, new)] == [False, True]
+    assert index.find("C1", "1.0") == old
+    assert index.opened() == [new]
+    assert index.in_thread("C2", "1.0") == []
 
 
 def test_the_oldest_cards_that_are_over_are_forgotten_whole() -> None:
-    book = Book()
-    first = shown(YES_NO, ts="1.0")
-    book.put(first)
-    book.add_copy(first, "1.5")
-    book.mark_whole("C1", "1.0")
-    assert book.find("C1", "1.5") == first
-    book.end(first.place)
+    index = CardIndex()
+    first = posted_card(YES_NO, ts="1.0")
+    index.put(first)
+    index.add_copy(first, "1.5")
+    index.mark_whole("C1", "1.0")
+    assert index.find("C1", "1.5") == first
+    index.end(first.location)
 
     for number in range(2, 1_003):
-        card = shown(NAME, ts=f"{number}.0")
-        book.put(card)
-        book.end(card.place)
+        card = posted_card(NAME, ts=f"{number}.0")
+        index.put(card)
+        index.end(card.location)
 
-    assert book.find("C1", "1.0") is book.find("C1", "1.5") is None
-    assert book.in_thread("C1", "1.0") == book.in_thread("C1", "1.5") == []
+    assert index.find("C1", "1.0") is index.find("C1", "1.5") is None
+    assert index.in_thread("C1", "1.0") == index.in_thread("C1", "1.5") == []
     # So it is read again before a reply in it counts.
-    assert not book.is_whole("C1", "1.0")
-    assert book.find("C1", "1002.0") is not None
+    assert not index.is_whole("C1", "1.0")
+    assert index.find("C1", "1002.0") is not None
 
 
 async def test_a_click_that_overtakes_our_own_posting_waits_for_it() -> None:
-    book = Book()
-    with book.posting(RequestId("r1")):
-        waiting = asyncio.ensure_future(book.posted(RequestId("r1")))
-        await asyncio.wait_for(book.posted(RequestId("another")), 10)
+    index = CardIndex()
+    with index.posting(RequestId("r1")):
+        waiting = asyncio.ensure_future(index.posted(RequestId("r1")))
+        await asyncio.wait_for(index.posted(RequestId("another")), 10)
         await asyncio.sleep(0)
         assert not waiting.done()
 
     await asyncio.wait_for(waiting, 10)
-    await asyncio.wait_for(book.posted(RequestId("r1")), 10)
+    await asyncio.wait_for(index.posted(RequestId("r1")), 10)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.app import without_secrets
-from pynchy.channels.factory import make_channels
+from pynchy.channels.plugins import make_channels
 from pynchy.channels.slack.channel import Secrets
 from pynchy.config import Settings, SlackChannelSettings, load_settings
 from pynchy.errors import ConfigError
+from pynchy.host import without_secrets
 
 TOKENS = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
 DATA = Path()
@@ -43,7 +43,7 @@ def test_http_needs_the_signing_secret_and_no_app_token() -> None:
 def test_without_the_libraries_it_is_said_what_to_install() -> None:
     code = (
         "import sys; sys.modules['slack_bolt'] = None\n"
-        "from pynchy.channels.factory import make_channels\n"
+        "from pynchy.channels.plugins import make_channels\n"
         "from pynchy.config import Settings, SlackChannelSettings\n"
         "try: make_channels(Settings(channels={'slack': SlackChannelSettings()}), {}, None)\n"
         "except Exception as exc: print(type(exc).__name__, exc)\n"
@@ -57,7 +57,7 @@ def test_without_the_libraries_it_is_said_what_to_install() -> None:
 
 def test_the_libraries_are_not_loaded_for_others() -> None:
     code = (
-        "import sys, pynchy.app; print({'slack_sdk', 'slack_bolt', 'aiohttp'} & set(sys.modules))"
+        "import sys, pynchy.host; print({'slack_sdk', 'slack_bolt', 'aiohttp'} & set(sys.modules))"
     )
 
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

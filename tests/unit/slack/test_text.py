@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.channels.measuring import length
-from pynchy.channels.slack.ids import Part, Place, block_id, read_chat, read_place, request_of
+from pynchy.channels.slack.ids import (
+    CardLocation,
+    CardMessage,
+    block_id,
+    read_chat,
+    read_location,
+    request_of,
+)
 from pynchy.channels.slack.text import as_typed, chunks, clean, clip, escape, one_line
+from pynchy.channels.text import length
 from pynchy.model import RequestId
 
 
@@ -67,20 +74,20 @@ def test_nothing_is_never_empty(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
-        Place("C1", (Part("1.2"),)),
-        Place("D1", (Part("1.2"), Part("1.3", 2), Part("1.4", 4))),
-        Place("C1", (Part("5.6"),), "1.2"),
+        CardLocation("C1", (CardMessage("1.2"),)),
+        CardLocation("D1", (CardMessage("1.2"), CardMessage("1.3", 2), CardMessage("1.4", 4))),
+        CardLocation("C1", (CardMessage("5.6"),), "1.2"),
     ],
 )
-def test_a_message_id_says_where_the_card_is(place: Place) -> None:
-    assert read_place(str(place)) == place
+def test_a_message_id_says_where_the_card_is(location: CardLocation) -> None:
+    assert read_location(str(location)) == location
 
 
 @pytest.mark.parametrize("message_id", ["", "local-ab2c", "C1", "C1:", "C1:x", "C1:1.2,", "c1:1.2"])
 def test_another_channels_message_id_is_none_of_ours(message_id: str) -> None:
-    assert read_place(message_id) is None
+    assert read_location(message_id) is None
 
 
 def test_a_block_names_its_request() -> None:

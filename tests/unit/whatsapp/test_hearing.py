@@ -12,12 +12,12 @@ from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.numbered import NumberedCard
-from pynchy.channels.whatsapp.audience import Audience
-from pynchy.channels.whatsapp.book import Book, Entry
-from pynchy.channels.whatsapp.hearing import Hearing, Means
+from pynchy.channels.whatsapp.audience import WhatsAppGroups
+from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
+from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor
+from pynchy.channels.whatsapp.inbound_message import InboundMessage
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.outbox import Outbox
-from pynchy.channels.whatsapp.said import Said
-from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.errors import AlreadyOver, InvalidReply
 from pynchy.model import (
     Answer,
@@ -78,8 +78,13 @@ class Host:
     """The parts that judge, on one folder; another one on it is a host that was started again."""
 
     def __init__(self, home: Path, desk: Desk, *, over: bool = False) -> None:
-        self.shelf, self.sender, book, outbox = Shelf(home), Sender(), Book(), Outbox(home)
-        self.shelf.make()
+        self.queue, self.sender, cards, outbox = (
+            InboundQueue(home),
+            Sender(),
+            ChatCards(),
+            Outbox(home),
+        )
+        self.queue.make()
         outbox.load()
         shown = ShownCard(
             TEAM,
@@ -90,27 +95,29 @@ class Host:
             desk.pending.answered,
         )
         card = replace(NumberedCard.of(shown), over=over or desk.pending.ending is not None)
-        book.put(Entry(card, TEAM, TEAM))
+        cards.put(ChatCard(card, TEAM, TEAM))
         people = {desk.pending.group: {ANA: "+49 170 1234567"}}
-        audience = Audience(frozenset({TEAM}), people=people)
-        means: Any = (self.shelf, book, outbox, self.sender, audience, frozenset)
-        self.hearing = Hearing("whatsapp", desk, Means(*means))  # type: ignore[arg-type]
+        audience = WhatsAppGroups(frozenset({TEAM}), people=people)
+        means: Any = (self.queue, cards, outbox, self.sender, audience, frozenset)
+        self.inbound = InboundProcessor("whatsapp", desk, InboundContext(*means))  # type: ignore[arg-type]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.hearing.run())
+        task = asyncio.create_task(self.inbound.run())
         yield
         assert not task.done()
         task.cancel()
         await asyncio.wait([task])
 
     async def emptied(self) -> None:
-        await until(lambda: not self.shelf.waiting(), "an empty shelf")
+        await until(lambda: not self.queue.waiting(), "an empty shelf")
 
 
-def ana_says(text: str, message_id: str = "3EB0", seconds: float = 60.0) -> Said:
+def ana_says(text: str, message_id: str = "3EB0", seconds: float = 60.0) -> InboundMessage:
     at = NOON.timestamp() + seconds
-    return Said(message_id, (TEAM,), (ANA,), at, text, about=CARD, name="Ana", is_group=True)
+    return InboundMessage(
+        message_id, (TEAM,), (ANA,), at, text, about=CARD, name="Ana", is_group=True
+    )
 
 
 def two_questions() -> PendingQuestion:
@@ -123,10 +130,10 @@ async def test_an_answer_that_is_judged_again_after_a_crash_is_not_one_to_the_ne
 ) -> None:
     desk = Desk(two_questions())
     before = Host(tmp_path, desk)
-    before.shelf.put(ana_says("2"))
+    before.queue.put(ana_says("2"))
     desk.dies = True
     with pytest.raises(BaseExceptionGroup):
-        await before.hearing.run()
+        await before.inbound.run()
     desk.dies = False
 
     after = Host(tmp_path, desk)
@@ -146,8 +153,8 @@ async def test_who_changes_their_mind_is_told_once_that_it_is_over_but_not_who_r
     tmp_path: Path, text: str, seconds: float, told: int
 ) -> None:
     host = Host(tmp_path, Desk(make_pending(ending=ANSWERED)))
-    host.shelf.put(ana_says(text, "FIRST", seconds))
-    host.shelf.put(ana_says(text, "SECOND", seconds))
+    host.queue.put(ana_says(text, "FIRST", seconds))
+    host.queue.put(ana_says(text, "SECOND", seconds))
 
     async with host.running():
         await host.emptied()
@@ -159,25 +166,25 @@ async def test_who_changes_their_mind_is_told_once_that_it_is_over_but_not_who_r
 async def test_a_message_that_cannot_be_read_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.whatsapp.hearing._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("pynchy.channels.whatsapp.inbound._RETRY_SECONDS", 0.0)
     desk = Desk(two_questions())
     host = Host(tmp_path, desk)
-    bad = host.shelf.put(ana_says("1", "BAD"))
-    read, reads = host.shelf.read, []
+    bad = host.queue.put(ana_says("1", "BAD"))
+    read, reads = host.queue.read, []
 
-    def broken(name: str) -> Said | None:
+    def broken(name: str) -> InboundMessage | None:
         if name == bad:
             reads.append(name)
             raise OSError(5, "Input/output error")
         return read(name)
 
-    monkeypatch.setattr(host.shelf, "read", broken)
+    monkeypatch.setattr(host.queue, "read", broken)
     async with host.running():
         # Once more than it is tried: to find out who is to be told.
         await until(lambda: len(reads) == 7, "all attempts")
-        good = host.shelf.put(ana_says("2", "GOOD"))
-        host.hearing.hear(str(good))
-        await until(lambda: host.shelf.waiting() == [bad], "the other message")
+        good = host.queue.put(ana_says("2", "GOOD"))
+        host.inbound.hear(str(good))
+        await until(lambda: host.queue.waiting() == [bad], "the other message")
 
     assert [draft.answer.selected for draft in desk.pending.drafts] == [("No",)]
 
@@ -185,7 +192,7 @@ async def test_a_message_that_cannot_be_read_does_not_stop_the_others(
 async def test_nobody_hears_that_an_answer_was_not_taken_because_the_shelf_is_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.whatsapp.hearing._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("pynchy.channels.whatsapp.inbound._RETRY_SECONDS", 0.0)
     host = Host(tmp_path, Desk(two_questions()))
     tries: list[str] = []
 
@@ -193,8 +200,8 @@ async def test_nobody_hears_that_an_answer_was_not_taken_because_the_shelf_is_st
         tries.append(name)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(host.shelf, "done", full)
-    host.shelf.put(ana_says("2"))
+    monkeypatch.setattr(host.queue, "done", full)
+    host.queue.put(ana_says("2"))
     async with host.running():
         await until(lambda: len(tries) == 6, "all attempts")
         await until(lambda: host.sender.said, "what was noted")
@@ -208,7 +215,7 @@ async def test_an_answer_to_a_card_that_counts_as_failed_counts_while_the_questi
 ) -> None:
     desk = Desk(make_pending())
     host = Host(tmp_path, desk, over=True)
-    host.shelf.put(ana_says("2"))
+    host.queue.put(ana_says("2"))
 
     async with host.running():
         await host.emptied()

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from pynchy.channels.whatsapp.keeping import Keeper
-from pynchy.channels.whatsapp.said import Said, What
-from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.channels.whatsapp.standing import Standing
+from pynchy.channels.whatsapp.connection_status import ConnectionStatus
+from pynchy.channels.whatsapp.inbound_message import InboundMessage, What
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
+from pynchy.channels.whatsapp.inbound_writer import InboundWriter
 from pynchy.testing_whatsapp import events
 from pynchy.testing_whatsapp.boundary import load_library
 from pynchy.testing_whatsapp.events import Source, reaction, text, wrapped
@@ -61,23 +61,23 @@ class Go:
 class Ears:
     """Keeps what it hears; `refuses` makes it fail."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.heard: list[Said] = []
-        self.stood: list[tuple[Standing, str, float]] = []
+    def __init__(self, queue: InboundQueue) -> None:
+        self.heard: list[InboundMessage] = []
+        self.stood: list[tuple[ConnectionStatus, str, float]] = []
         self.told: list[Any] = []
         self.refuses = False
-        self._keeper = Keeper(shelf, frozenset({TEAM}), self._look_up, self._tell)
+        self._writer = InboundWriter(queue, frozenset({TEAM}), self._look_up, self._tell)
 
-    def said(self, said: Said) -> Coroutine[None, None, None]:
+    def said(self, said: InboundMessage) -> Coroutine[None, None, None]:
         if self.refuses:
             raise ValueError("refused")
         self.heard.append(said)
-        return self._keeper.keep(said)
+        return self._writer.keep(said)
 
-    def stands(self, standing: Standing, detail: str, until: float) -> None:
+    def stands(self, status: ConnectionStatus, detail: str, until: float) -> None:
         if self.refuses:
             raise ValueError("refused")
-        self.stood.append((standing, detail, until))
+        self.stood.append((status, detail, until))
 
     def shows_qr(self, code: str) -> None:
         self.told.append(code)
@@ -95,10 +95,10 @@ class Ears:
 class Stage:
     """A connected client."""
 
-    def __init__(self, go: Go, ears: Ears, shelf: Shelf) -> None:
+    def __init__(self, go: Go, ears: Ears, queue: InboundQueue) -> None:
         self.go = go
         self.ears = ears
-        self.shelf = shelf
+        self.queue = queue
 
     def say(self, content: dict[str, Any], source: Source | None = None, **info: Any) -> None:
         source = source or Source(TEAM, ANA)
@@ -108,14 +108,14 @@ class Stage:
 @pytest.fixture
 async def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Stage]:
     library = load_library()
-    go, shelf = Go(), Shelf(tmp_path)
-    shelf.make()
-    ears = Ears(shelf)
+    go, queue = Go(), InboundQueue(tmp_path)
+    queue.make()
+    ears = Ears(queue)
     monkeypatch.setattr("neonize.aioze.client.gocode", go)
     client = library.Client(tmp_path / "session.db", ears)
     connection = await client.connect()
     await asyncio.to_thread(go.called.wait)
-    yield Stage(go, ears, shelf)
+    yield Stage(go, ears, queue)
     await client.stop()
     await connection
 
@@ -124,8 +124,8 @@ async def test_a_message_is_on_the_disk_when_the_call_back_returns(stage: Stage)
     # The loop cannot run meanwhile: nothing but the foreign thread has done it.
     stage.say(text("1"))
 
-    [name] = stage.shelf.waiting()
-    said = stage.shelf.read(name)
+    [name] = stage.queue.waiting()
+    said = stage.queue.read(name)
     assert said is not None
     assert (said.text, said.chats, said.senders, said.name) == ("1", (TEAM,), (ANA,), "Ana")
     assert abs(said.at - time.time()) < 60
@@ -137,20 +137,20 @@ async def test_the_same_message_again_is_the_same_file_also_when_it_was_handled(
 ) -> None:
     stage.say(text("1"))
     stage.say(text("1"))
-    [name] = stage.shelf.waiting()
-    stage.shelf.done(name)
+    [name] = stage.queue.waiting()
+    stage.queue.done(name)
 
     stage.say(text("1"))
 
-    assert stage.shelf.waiting() == []
+    assert stage.queue.waiting() == []
 
 
 async def test_of_a_hidden_id_alone_the_number_is_found(stage: Stage) -> None:
     stage.say(text("1"), Source(TEAM, ANA_LID, device=12))
     await until(lambda: stage.ears.told, "the message to be told")
 
-    [name] = stage.shelf.waiting()
-    said = stage.shelf.read(name)
+    [name] = stage.queue.waiting()
+    said = stage.queue.read(name)
     assert said is not None
     assert (said.whole, said.senders) == (True, (ANA_LID, ANA))
     assert stage.ears.told == [{"event": "said", "name": name}]
@@ -212,37 +212,49 @@ async def test_what_is_said_in_no_chat_is_nothing(stage: Stage, chat: str) -> No
 
 
 NODE = {"Tag": "failure", "Attrs": []}
-STANDINGS: list[tuple[str, dict[str, Any], Standing]] = [
-    ("Connected", {"status": True}, Standing.CONNECTED),
-    ("KeepAliveRestored", {}, Standing.CONNECTED),
-    ("Disconnected", {"status": True}, Standing.DISCONNECTED),
-    ("KeepAliveTimeout", {"ErrorCount": 1, "LastSuccess": 0}, Standing.DISCONNECTED),
-    ("StreamError", {"Code": "515", "Raw": NODE}, Standing.DISCONNECTED),
-    ("StreamReplaced", {}, Standing.REPLACED),
-    ("ClientOutdated", {}, Standing.OUTDATED),
-    ("LoggedOut", {"OnConnect": True, "Reason": "MAIN_DEVICE_GONE"}, Standing.LOGGED_OUT),
-    ("TemporaryBan", {"Code": 1, "Expire": 60}, Standing.BANNED),
-    ("ConnectFailure", {"Reason": "GENERIC", "Message": "", "Raw": NODE}, Standing.DISCONNECTED),
-    ("ConnectFailure", {"Reason": "TEMP_BANNED", "Message": "", "Raw": NODE}, Standing.BANNED),
-    ("ConnectFailure", {"Reason": "LOGGED_OUT", "Message": "", "Raw": NODE}, Standing.LOGGED_OUT),
+STANDINGS: list[tuple[str, dict[str, Any], ConnectionStatus]] = [
+    ("Connected", {"status": True}, ConnectionStatus.CONNECTED),
+    ("KeepAliveRestored", {}, ConnectionStatus.CONNECTED),
+    ("Disconnected", {"status": True}, ConnectionStatus.DISCONNECTED),
+    ("KeepAliveTimeout", {"ErrorCount": 1, "LastSuccess": 0}, ConnectionStatus.DISCONNECTED),
+    ("StreamError", {"Code": "515", "Raw": NODE}, ConnectionStatus.DISCONNECTED),
+    ("StreamReplaced", {}, ConnectionStatus.REPLACED),
+    ("ClientOutdated", {}, ConnectionStatus.OUTDATED),
+    ("LoggedOut", {"OnConnect": True, "Reason": "MAIN_DEVICE_GONE"}, ConnectionStatus.LOGGED_OUT),
+    ("TemporaryBan", {"Code": 1, "Expire": 60}, ConnectionStatus.BANNED),
+    (
+        "ConnectFailure",
+        {"Reason": "GENERIC", "Message": "", "Raw": NODE},
+        ConnectionStatus.DISCONNECTED,
+    ),
+    (
+        "ConnectFailure",
+        {"Reason": "TEMP_BANNED", "Message": "", "Raw": NODE},
+        ConnectionStatus.BANNED,
+    ),
+    (
+        "ConnectFailure",
+        {"Reason": "LOGGED_OUT", "Message": "", "Raw": NODE},
+        ConnectionStatus.LOGGED_OUT,
+    ),
     (
         "ConnectFailure",
         {"Reason": "CLIENT_OUTDATED", "Message": "", "Raw": NODE},
-        Standing.OUTDATED,
+        ConnectionStatus.OUTDATED,
     ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "body", "standing"), STANDINGS)
+@pytest.mark.parametrize(("kind", "body", "status"), STANDINGS)
 async def test_every_change_of_the_connection_is_heard(
-    stage: Stage, kind: str, body: dict[str, Any], standing: Standing
+    stage: Stage, kind: str, body: dict[str, Any], status: ConnectionStatus
 ) -> None:
     stage.go.event(kind, body)
     await until(lambda: stage.ears.stood, "the change")
 
     [(stands, _, ends)] = stage.ears.stood
-    assert stands is standing
-    assert (ends > time.time()) == (standing is Standing.BANNED)
+    assert stands is status
+    assert (ends > time.time()) == (status is ConnectionStatus.BANNED)
 
 
 @pytest.mark.parametrize("expire", [7_200, 7_200 * 10**9])

@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.app import without_secrets
 from pynchy.bridge.cards import card_of
-from pynchy.channels.factory import make_channels
 from pynchy.channels.numbered import NumberedCard
-from pynchy.channels.whatsapp.audience import audience_of
-from pynchy.channels.whatsapp.book import Book, Entry
+from pynchy.channels.plugins import make_channels
+from pynchy.channels.whatsapp.addresses import normal
+from pynchy.channels.whatsapp.audience import read_groups
+from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
 from pynchy.channels.whatsapp.child import cut_log
-from pynchy.channels.whatsapp.jids import normal
+from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
+from pynchy.channels.whatsapp.inbound_message import MAX_TEXT, InboundMessage, read_message
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.outbox import CARD, Outbox
 from pynchy.channels.whatsapp.process import STAND_IN
-from pynchy.channels.whatsapp.said import MOST_TEXT, Said, read_said
-from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.channels.whatsapp.standing import Standing, State, read_state
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError
-from pynchy.folder import Folder
+from pynchy.host import without_secrets
 from pynchy.model import GroupName, Question, RequestId, ShortId
+from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, make_pending
 
 PHONE = "491701234567@s.whatsapp.net"
-SAID = Said("3EB0", ("1@g.us",), (PHONE,), 1.0, "1")
+SAID = InboundMessage("3EB0", ("1@g.us",), (PHONE,), 1.0, "1")
 
 
 @pytest.mark.parametrize(
@@ -72,54 +72,54 @@ def test_an_address_is_the_same_however_it_is_written(written: str, expected: st
 def test_a_damaged_message_on_the_shelf_is_nothing_and_stops_nothing(
     tmp_path: Path, content: bytes
 ) -> None:
-    shelf = Shelf(tmp_path)
-    shelf.make()
+    queue = InboundQueue(tmp_path)
+    queue.make()
     (tmp_path / "inbox" / "bad.json").write_bytes(content)
 
-    assert read_said(content) is None
-    assert shelf.read("bad") is None
-    assert shelf.waiting() == ["bad"]
+    assert read_message(content) is None
+    assert queue.read("bad") is None
+    assert queue.waiting() == ["bad"]
 
 
 def test_what_is_read_from_the_shelf_is_what_was_put_there(tmp_path: Path) -> None:
-    shelf = Shelf(tmp_path)
-    shelf.make()
+    queue = InboundQueue(tmp_path)
+    queue.make()
 
-    name = shelf.put(SAID)
+    name = queue.put(SAID)
 
     assert name is not None
-    assert shelf.put(SAID) is None
-    assert shelf.read(name) == SAID
-    shelf.done(name)
-    assert (shelf.put(SAID), shelf.waiting()) == (None, [])
+    assert queue.put(SAID) is None
+    assert queue.read(name) == SAID
+    queue.done(name)
+    assert (queue.put(SAID), queue.waiting()) == (None, [])
 
 
 def test_a_message_that_comes_again_under_another_form_of_its_sender_is_known(
     tmp_path: Path,
 ) -> None:
     lid = "811111111111111@lid"
-    shelf = Shelf(tmp_path)
-    shelf.make()
+    queue = InboundQueue(tmp_path)
+    queue.make()
     alone = replace(SAID, chats=(lid,), senders=(lid,))
 
-    assert shelf.put(alone) is not None
+    assert queue.put(alone) is not None
 
     for forms in ((lid, PHONE), (PHONE, lid)):
-        assert shelf.put(replace(SAID, chats=forms, senders=forms)) is None
-    assert shelf.put(replace(alone, message_id="another")) is not None
+        assert queue.put(replace(SAID, chats=forms, senders=forms)) is None
+    assert queue.put(replace(alone, message_id="another")) is not None
 
 
 def test_a_crash_between_handling_and_removing_is_finished_by_the_next_start(
     tmp_path: Path,
 ) -> None:
-    shelf = Shelf(tmp_path)
-    shelf.make()
-    name = shelf.put(SAID)
+    queue = InboundQueue(tmp_path)
+    queue.make()
+    name = queue.put(SAID)
     (tmp_path / "handled" / str(name)).touch()
 
-    shelf.tidy()
+    queue.tidy()
 
-    assert shelf.waiting() == []
+    assert queue.waiting() == []
 
 
 def test_another_outbox_knows_what_was_begun_and_never_confirmed(tmp_path: Path) -> None:
@@ -141,26 +141,26 @@ def test_another_outbox_knows_what_was_begun_and_never_confirmed(tmp_path: Path)
 def test_a_shelf_that_is_used_for_months_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.whatsapp.shelf._MOST_HANDLED", 5)
-    monkeypatch.setattr("pynchy.channels.whatsapp.shelf._TIDY_EVERY", 5)
-    shelf = Shelf(tmp_path)
-    shelf.make()
+    monkeypatch.setattr("pynchy.channels.whatsapp.inbound_queue._MAX_HANDLED", 5)
+    monkeypatch.setattr("pynchy.channels.whatsapp.inbound_queue._TIDY_EVERY", 5)
+    queue = InboundQueue(tmp_path)
+    queue.make()
 
     for number in range(23):
-        shelf.done(str(shelf.put(replace(SAID, message_id=f"M{number}"))))
+        queue.done(str(queue.put(replace(SAID, message_id=f"M{number}"))))
 
     assert len(list((tmp_path / "handled").iterdir())) < 10
-    assert shelf.put(replace(SAID, message_id="M22")) is None
+    assert queue.put(replace(SAID, message_id="M22")) is None
 
 
 def test_the_longest_message_that_quotes_the_longest_one_can_be_read_again(
     tmp_path: Path,
 ) -> None:
-    shelf = Shelf(tmp_path)
-    shelf.make()
-    longest = replace(SAID, text="\U0001f642" * MOST_TEXT, quoted="\U0001f642" * MOST_TEXT)
+    queue = InboundQueue(tmp_path)
+    queue.make()
+    longest = replace(SAID, text="\U0001f642" * MAX_TEXT, quoted="\U0001f642" * MAX_TEXT)
 
-    assert shelf.read(str(shelf.put(longest))) == longest
+    assert queue.read(str(queue.put(longest))) == longest
 
 
 def test_names_that_a_stranger_made_too_long_are_the_same_when_they_are_read_again() -> None:
@@ -168,14 +168,14 @@ def test_names_that_a_stranger_made_too_long_are_the_same_when_they_are_read_aga
     said = replace(SAID, message_id=long, about=long, quoted_by=long, name=long).bounded()
 
     assert len(said.message_id) < len(long)
-    assert read_said(said.to_json()) == said
+    assert read_message(said.to_json()) == said
 
 
 def test_what_is_known_of_our_own_messages_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MOST_RECORDS", 3)
-    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MOST_MARKS", 6)
+    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MAX_RECORDS", 3)
+    monkeypatch.setattr("pynchy.channels.whatsapp.outbox._MAX_MARKS", 6)
     outbox = Outbox(tmp_path)
     outbox.load()
 
@@ -206,16 +206,16 @@ def test_a_log_that_has_grown_too_long_is_emptied_while_it_is_written(tmp_path: 
     assert (short, path.read_bytes()) == (100, b"after")
 
 
-@pytest.mark.parametrize("standing", Standing)
+@pytest.mark.parametrize("status", ConnectionStatus)
 def test_every_standing_survives_being_written_down_and_has_words(
-    tmp_path: Path, standing: Standing
+    tmp_path: Path, status: ConnectionStatus
 ) -> None:
-    state = State.of(standing, 1.0, "why", 2.0)
+    state = ConnectionState.of(status, 1.0, "why", 2.0)
 
     state.keep(Folder(tmp_path))
 
     assert read_state(Folder(tmp_path)) == state
-    assert (state.problem() is None) == (standing is Standing.CONNECTED)
+    assert (state.problem() is None) == (status is ConnectionStatus.CONNECTED)
 
 
 def settings_of(tmp_path: Path, group: str) -> Settings:
@@ -231,7 +231,7 @@ def test_people_are_matched_in_every_form_to_what_the_settings_say(tmp_path: Pat
         'allowed_users = { whatsapp = ["+49 170 1234567", "81111111@lid", "Ana"] }',
     )
 
-    audience = audience_of(settings)
+    audience = read_groups(settings)
 
     assert audience.chats == {"1203630000@g.us"}
     assert audience.entry_of(GroupName("g"), ["8@lid", PHONE]) == "+49 170 1234567"
@@ -257,7 +257,7 @@ def test_a_self_chat_that_cannot_be_meant_is_refused(
 def test_without_the_library_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.factory.find_spec", lambda _: None)
+    monkeypatch.setattr("pynchy.channels.plugins.find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=r"pip install '\.\[whatsapp\]'"):
         make_channels(settings_of(tmp_path, ""), {}, tmp_path)
@@ -275,12 +275,12 @@ def test_a_card_that_counts_as_failed_is_over_if_somebody_may_see_it() -> None:
     card = NumberedCard(
         ShortId("ab12"), RequestId("q1"), GroupName("g"), (Question("Deploy?"),), NOON
     )
-    book = Book()
-    book.put(Entry(card, "", PHONE))
-    book.give_up((card.group, card.request_id), may_be_there=False)
-    assert book.in_chat([PHONE]) == []
+    cards = ChatCards()
+    cards.put(ChatCard(card, "", PHONE))
+    cards.give_up((card.group, card.request_id), may_be_there=False)
+    assert cards.in_chat([PHONE]) == []
 
-    book.put(Entry(card, "", PHONE))
-    book.give_up((card.group, card.request_id), may_be_there=True)
+    cards.put(ChatCard(card, "", PHONE))
+    cards.give_up((card.group, card.request_id), may_be_there=True)
 
-    assert [entry.card.over for entry in book.in_chat([PHONE])] == [True]
+    assert [entry.card.over for entry in cards.in_chat([PHONE])] == [True]

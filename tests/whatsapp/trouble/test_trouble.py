@@ -15,7 +15,7 @@ from tests.whatsapp.conftest import StartRoom
 from tests.whatsapp.support import Room, pair
 
 from agent_runner.asking import Outcome
-from pynchy.channels.whatsapp.shelf import Shelf
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.supervisor import Supervisor
 from pynchy.testing_whatsapp import WhatsAppStandIn
 
@@ -274,7 +274,7 @@ async def test_a_child_that_hangs_is_started_again_and_one_that_is_well_is_not(
     monkeypatch.setattr("pynchy.channels.whatsapp.supervisor._SILENT_SECONDS", 8.0)
     pair(tmp_path)
     home = tmp_path / "whatsapp"
-    Shelf(home).make()
+    InboundQueue(home).make()
     order = {"purpose": "serve", "chats": [], "self_chat": False}
     supervisor = Supervisor(home, home / "session.db", order, lambda _: None)
     running = asyncio.create_task(supervisor.run())

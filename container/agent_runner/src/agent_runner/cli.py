@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_runner import cores
-from agent_runner.book import SessionBook, state_folder
-from agent_runner.cores.base import Server
+from agent_runner.cores.base import McpServer
 from agent_runner.errors import (
     AgentRunnerError,
     BadFile,
@@ -21,6 +20,7 @@ from agent_runner.errors import (
 from agent_runner.exits import Exit
 from agent_runner.initial import Initial, find_ipc_dir, load_start
 from agent_runner.running import Job, run
+from agent_runner.session_ids import SessionIds, state_folder
 from agent_runner.unicode import whole
 
 DEFAULT_AGENT = "claude"
@@ -90,7 +90,7 @@ def _job(
         ipc_dir=ipc_dir,
         initial=initial,
         server=server,
-        book=SessionBook(Path(state), agent, ipc_dir),
+        book=SessionIds(Path(state), agent, ipc_dir),
         extra=tuple(options.extra),
     )
     return job, env
@@ -103,7 +103,7 @@ def _state_folder(env: Mapping[str, str], parser: argparse.ArgumentParser) -> Pa
         parser.error("there is no home: set HOME, or PYNCHY_STATE_DIR")
 
 
-def _server(env: Mapping[str, str], parser: argparse.ArgumentParser) -> Server:
+def _server(env: Mapping[str, str], parser: argparse.ArgumentParser) -> McpServer:
     try:
         limit = float(env.get("PYNCHY_MAX_WAIT") or DEFAULT_CALL_LIMIT_SECONDS)
     except ValueError:
@@ -112,7 +112,7 @@ def _server(env: Mapping[str, str], parser: argparse.ArgumentParser) -> Server:
         longest = f"at most {MAX_CALL_LIMIT_SECONDS:.0f}"
         parser.error(f"PYNCHY_MAX_WAIT must be a number of seconds, such as 300, {longest}")
     names = ("PYNCHY_IPC_DIR", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_STATE_DIR")
-    return Server(
+    return McpServer(
         # -P: the agent's working folder must not be where modules come from.
         command=(sys.executable, "-P", "-m", "agent_runner.agent_tools"),
         env={name: env[name] for name in names},

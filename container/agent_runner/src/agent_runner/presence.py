@@ -17,7 +17,7 @@ from agent_runner.asking._lease import RENEW_SECONDS, Lease
 from agent_runner.errors import BadFile
 
 _MAX_BYTES = 64 * 1024
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 @contextmanager
@@ -91,7 +91,7 @@ class Lookout:
                 return
             self.has_seen_server()
             # Once more after the end: a call may have been the last thing.
-            over = self._over.wait(_LOOK_SECONDS)
+            over = self._over.wait(_POLL_SECONDS)
         on_call()
 
     def _held(self) -> Iterator[Path]:

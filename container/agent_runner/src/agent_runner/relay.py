@@ -10,12 +10,12 @@ from contextlib import suppress
 
 _CHUNK = 64 * 1024
 # More than a client has open at once; one that opens connections without end waits.
-_MOST_CONNECTIONS = 256
+_MAX_CONNECTIONS = 256
 
 
 def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
     """Take connections in a thread of its own, until the listener is closed."""
-    free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+    free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
 
     def serve(near: socket.socket) -> None:
         try:

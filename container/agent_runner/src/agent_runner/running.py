@@ -16,14 +16,14 @@ from types import FrameType
 from typing import assert_never
 
 from agent_runner.asking import Mailbox
-from agent_runner.book import SessionBook
 from agent_runner.cores import base
-from agent_runner.cores.base import Command, Core, Sign, Start
+from agent_runner.cores.base import AgentEvent, Command, Core, Start
 from agent_runner.exits import Exit
 from agent_runner.initial import FirstPrompt, Initial, acknowledge
 from agent_runner.presence import Lookout, kept_alive
 from agent_runner.program import Line, Program
-from agent_runner.telling import Event, Teller
+from agent_runner.session_events import Event, HostReporter
+from agent_runner.session_ids import SessionIds
 
 _MAX_LOG_CHARACTERS = 10_000
 _HOOK_MARGIN_SECONDS = 120.0
@@ -39,10 +39,10 @@ class Job:
     resumes: bool
     ipc_dir: Path
     initial: Initial | FirstPrompt
-    server: base.Server
-    book: SessionBook
+    server: base.McpServer
+    book: SessionIds
     extra: tuple[str, ...] = ()
-    hook: base.Hook | None = None
+    hook: base.HookCommand | None = None
     goes_on: bool = False
 
     @property
@@ -71,7 +71,7 @@ class Job:
 def run(job: Job, environ: Mapping[str, str]) -> Exit:
     """Run the program to its end. Raise MailboxMissing, ProgramMissing or SessionUnknown."""
     mailbox = Mailbox.open(job.ipc_dir)
-    teller = Teller(mailbox, session_id=job.session_id, agent=job.agent)
+    teller = HostReporter(mailbox, session_id=job.session_id, agent=job.agent)
     with kept_alive(mailbox.tasks, job.session_id, say) as lease:
         job = replace(job, hook=_hook(mailbox, lease))
         for way in [_going_on(job), job] if job.parked_on else [job]:
@@ -89,12 +89,12 @@ def _going_on(job: Job) -> Job:
     return replace(job, server=job.server.with_env(**granted), hook=hook, goes_on=True)
 
 
-def _hook(mailbox: Mailbox, lease: str) -> base.Hook | None:
+def _hook(mailbox: Mailbox, lease: str) -> base.HookCommand | None:
     """Return what is called before a person is asked; None where the tool itself waits."""
     park_after, tool = mailbox.park_after_seconds(), mailbox.asks_with()
     if park_after is None and not tool:
         return None
-    return base.Hook(
+    return base.HookCommand(
         command=(sys.executable, "-P", "-m", "agent_runner.hooks.claude"),
         tool=tool or base.ASK_TOOL,
         limit_seconds=mailbox.wait_seconds() + (park_after or 0.0) + _HOOK_MARGIN_SECONDS,
@@ -105,7 +105,7 @@ def _hook(mailbox: Mailbox, lease: str) -> base.Hook | None:
 class _Run:
     """One process of the program and what is known of it."""
 
-    def __init__(self, job: Job, teller: Teller, lookout: Lookout) -> None:
+    def __init__(self, job: Job, teller: HostReporter, lookout: Lookout) -> None:
         called = str(lookout.called)
         self._job = replace(job, server=job.server.with_env(PYNCHY_CALLED=called))
         self._teller = teller
@@ -188,11 +188,11 @@ class _Run:
         for sign in read(line.text):
             self._heed(sign)
 
-    def _heed(self, sign: Sign) -> None:
+    def _heed(self, sign: AgentEvent) -> None:
         match sign:
             case base.Named(program_id):
                 self._remember(program_id)
-            case base.TookIn():
+            case base.PromptAccepted():
                 self._take_in()
             case base.Said(text):
                 say(text)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pynchy.channels.numbered.folding import narrow
 from pynchy.channels.numbered.meaning import Answered, Declined, understand
-from pynchy.channels.numbered.readings import NumberedCard
+from pynchy.channels.numbered.normalize import narrow
+from pynchy.channels.numbered.types import NumberedCard
 
 _LEADING = re.compile(r"\s*#[ \t]?([0-9A-Za-z]{4,12})(?!\w)(?:[\s:,.]|[-–—](?!\d))*")
 _TRAILING = re.compile(r"(?<!\S)#([0-9A-Za-z]{4,12})[.!]?\Z")

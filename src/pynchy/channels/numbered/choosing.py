@@ -13,22 +13,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from pynchy.channels.numbered import words
+from pynchy.channels.numbered import vocabulary
 from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
-from pynchy.channels.numbered.folding import fold, fold_said, is_blank
+from pynchy.channels.numbered.normalize import fold, fold_said, is_blank
 from pynchy.choices import LINE, ask_back
 from pynchy.model import Question
 
 _QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
 _REMARK = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\Z")
-_AND = "|".join(map(re.escape, map(fold, words.AND)))
+_AND = "|".join(map(re.escape, map(fold, vocabulary.AND)))
 _BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
 _NUMBER = re.compile(r"[0-9]{1,4}")
 # What is longer is nobody's list, and would take long to read.
-_LONGEST_LIST = 4_000
-_SHORTEST_START = 2
-_LONGEST_START = 500
-_LONGEST_LABEL = 2_000
+_MAX_LIST_LENGTH = 4_000
+_MIN_START_LENGTH = 2
+_MAX_START_LENGTH = 500
+_MAX_LABEL_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Unclear:
 Choice: TypeAlias = Picked | Written | Unclear
 
 
-def choose(choices: Choices, text: str, lead: str = "") -> Choice:
+def choose(choices: LabelIndex, text: str, lead: str = "") -> Choice:
     """Return what the text says to the question; `lead` is typed before an answer to it."""
     found = _read(choices, text.strip())
     if not isinstance(found, _Clash):
@@ -77,18 +77,18 @@ class _Clash:
     labels: frozenset[str]
 
 
-def _means(choices: Choices, text: str) -> frozenset[str]:
+def _means(choices: LabelIndex, text: str) -> frozenset[str]:
     found = _read(choices, text)
     return frozenset(found.labels if isinstance(found, Picked | _Clash) else ())
 
 
-def _read(choices: Choices, text: str) -> Choice | _Clash:
+def _read(choices: LabelIndex, text: str) -> Choice | _Clash:
     question = choices.question
     if is_blank(text):
         return Unclear("an answer is missing")
     if not question.options:
         return Written(text)
-    is_terse = len(text) <= _LONGEST_LIST
+    is_terse = len(text) <= _MAX_LIST_LENGTH
     numbers = count(text)
     label = choices.exact(text)
     exact = Picked((label,)) if label else None
@@ -112,7 +112,7 @@ def _read(choices: Choices, text: str) -> Choice | _Clash:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class LabelIndex:
     """A question whose labels are ready to be compared; None where several are the same then.
 
     `known` is what stands for labels within a list, the longest first: for more than one where a
@@ -144,22 +144,22 @@ class Choices:
     def exact(self, text: str) -> str | None:
         """Return the label that the text is, whatever its case and width."""
         text = text.strip()
-        if len(text) > _LONGEST_LABEL:
+        if len(text) > _MAX_LABEL_LENGTH:
             return None
         return text if text in self.question.labels else self.folded.get(fold_said(text))
 
 
 def _lone_number(text: str) -> int | None:
-    numbers = count(text) if len(text) <= _LONGEST_LABEL else None
+    numbers = count(text) if len(text) <= _MAX_LABEL_LENGTH else None
     if numbers is None or numbers.unsure or len(numbers.numbers) != 1:
         return None
     return numbers.numbers[0]
 
 
-def _by_number(choices: Choices, text: str, numbers: Numbers) -> Choice | _Clash:
+def _by_number(choices: LabelIndex, text: str, numbers: Numbers) -> Choice | _Clash:
     found = _at_places(choices, numbers)
     # Lines such as “1. 2” are numbers, too.
-    may_be_lines = choices.question.multi_select and len(text) <= _LONGEST_LIST
+    may_be_lines = choices.question.multi_select and len(text) <= _MAX_LIST_LENGTH
     listed = _listed(choices, text) if may_be_lines else None
     if not isinstance(listed, Picked) or numbers.unsure:
         return found
@@ -168,7 +168,7 @@ def _by_number(choices: Choices, text: str, numbers: Numbers) -> Choice | _Clash
     return found if isinstance(found, Picked) else listed
 
 
-def _at_places(choices: Choices, numbers: Numbers) -> Choice | _Clash:
+def _at_places(choices: LabelIndex, numbers: Numbers) -> Choice | _Clash:
     question = choices.question
     wrong = [number for number in numbers.numbers if not 1 <= number <= len(question.options)]
     if wrong and not (len(numbers.numbers) == 1 and str(wrong[0]) in choices.known):
@@ -190,7 +190,7 @@ def _checked(question: Question, found: Choice | _Clash) -> Choice | _Clash:
     return found
 
 
-def _copied(choices: Choices, text: str) -> Choice | None:
+def _copied(choices: LabelIndex, text: str) -> Choice | None:
     """Read “2. Blue”, a line copied from the card: number and label must agree."""
     copied = LINE.match(fold_said(text))
     if copied is None or (label := choices.exact(copied[2])) is None:
@@ -200,7 +200,7 @@ def _copied(choices: Choices, text: str) -> Choice | None:
     return Unclear(f"“{label}” is not number {int(copied[1])}", numeric=True)
 
 
-def _listed(choices: Choices, text: str) -> Choice | _Clash | None:
+def _listed(choices: LabelIndex, text: str) -> Choice | _Clash | None:
     """Read several labels and numbers in a row."""
     folded = fold_said(text)
     found: dict[str, None] = {}
@@ -237,7 +237,7 @@ def _missing(folded: str, place: int) -> Choice | None:
     return Unclear(f"there is no option {number[0]}", numeric=True)
 
 
-def _nearly(choices: Choices, text: str) -> Choice | None:
+def _nearly(choices: LabelIndex, text: str) -> Choice | None:
     """Read a label without its emoji or its “(recommended)”."""
     core = _core(fold_said(text))
     if core not in choices.nearly:
@@ -246,7 +246,7 @@ def _nearly(choices: Choices, text: str) -> Choice | None:
     return Picked((label,), certain=False) if label else Unclear("that could be several of them")
 
 
-def _quoted(choices: Choices, text: str) -> Choice | None:
+def _quoted(choices: LabelIndex, text: str) -> Choice | None:
     """Read what stands in quotation marks: own words, even if it is a number."""
     quoted = _QUOTED.match(text)
     if quoted is None or is_blank(quoted[1]):
@@ -255,10 +255,10 @@ def _quoted(choices: Choices, text: str) -> Choice | None:
     return Picked((label,), certain=False) if label else Written(quoted[1].strip())
 
 
-def _begun(choices: Choices, text: str) -> Choice | None:
+def _begun(choices: LabelIndex, text: str) -> Choice | None:
     """Ask back if the text is how a label begins: “no” is not “No, delete it”."""
     start = fold_said(text)
-    if not _SHORTEST_START <= len(start) <= _LONGEST_START:
+    if not _MIN_START_LENGTH <= len(start) <= _MAX_START_LENGTH:
         return None
     labels = map(fold, choices.question.labels)
     numbers = [str(number) for number, label in enumerate(labels, 1) if _starts(label, start)]

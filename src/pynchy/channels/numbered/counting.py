@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pynchy.channels.numbered import words
-from pynchy.channels.numbered.folding import fold, fold_word, part_scripts
+from pynchy.channels.numbered import vocabulary
+from pynchy.channels.numbered.normalize import fold, fold_word, part_scripts
 
 # “1.5” and “1:30” are one token, and no numbers of options; vowel signs of India belong to words.
 _TOKEN = re.compile(r"[0-9]+(?:[.:][0-9]+)+|[\w\u0900-\u0dff]+|\S")
 _HARMLESS = frozenset(",;/&+、،؛·|#().[]!…。")
 _UNSURE = frozenset("-–—−~?¿:<>=")
-_NUMBERS = {fold_word(word): number for word, number in words.NUMBERS}
-_AND = frozenset(map(fold_word, words.AND))
-_OR = frozenset(map(fold_word, words.OR))
-_OPTION = frozenset(map(fold_word, words.OPTION))
+_NUMBERS = {fold_word(word): number for word, number in vocabulary.NUMBERS}
+_AND = frozenset(map(fold_word, vocabulary.AND))
+_OR = frozenset(map(fold_word, vocabulary.OR))
+_OPTION = frozenset(map(fold_word, vocabulary.OPTION))
 # No card has so many options; a longer number is as far out of range.
-_LONGEST = 3
-_LONGEST_EMOJI = 8
+_MAX_LENGTH = 3
+_MAX_EMOJI_LENGTH = 8
 # Longer than any list of numbers: to fold other scripts would take long.
-_LONGEST_TEXT = 2_000
-FAR_OUT = 10**_LONGEST
+_MAX_TEXT_LENGTH = 2_000
+FAR_OUT = 10**_MAX_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Numbers:
 
 def count(text: str) -> Numbers | None:
     """Return the numbers that the text consists of; None if it has anything else, or none."""
-    if len(text) > _LONGEST_TEXT and not text.isascii():
+    if len(text) > _MAX_TEXT_LENGTH and not text.isascii():
         return None
     tokens = _TOKEN.findall(part_scripts(fold(text)))
     numbers: dict[int, None] = {}
@@ -67,7 +67,7 @@ def count(text: str) -> Numbers | None:
 def keycap(emoji: str) -> int | None:
     """Return the number on a keycap or in a circle; None if the emoji is something else."""
     is_plain = emoji.strip().isalnum() and emoji.isascii()
-    numbers = count(emoji) if len(emoji) <= _LONGEST_EMOJI and not is_plain else None
+    numbers = count(emoji) if len(emoji) <= _MAX_EMOJI_LENGTH and not is_plain else None
     if numbers is None or numbers.spelled or numbers.unsure or len(numbers.numbers) != 1:
         return None
     return numbers.numbers[0]
@@ -75,4 +75,4 @@ def keycap(emoji: str) -> int | None:
 
 def _value(digits: str) -> int:
     digits = digits.lstrip("0") or "0"
-    return int(digits) if len(digits) <= _LONGEST else FAR_OUT
+    return int(digits) if len(digits) <= _MAX_LENGTH else FAR_OUT

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pynchy.channels.numbered.choosing import Unclear
 from pynchy.channels.numbered.plain import in_line
-from pynchy.channels.numbered.readings import Hint, NumberedCard
+from pynchy.channels.numbered.types import Hint, NumberedCard
 from pynchy.model import Question
 
 _BRIEF = 60
 _WHY = 400
-_MOST_LISTED = 8
+_MAX_LISTED = 8
 
 
 def how(question: Question) -> str:
@@ -93,7 +93,7 @@ def confirm(card: NumberedCard, example: str) -> Hint:
 
 def which(cards: Sequence[NumberedCard]) -> Hint:
     """Ask which of the open cards is meant."""
-    lines = [_listed(card) for card in cards[:_MOST_LISTED]]
+    lines = [_listed(card) for card in cards[:_MAX_LISTED]]
     more = len(cards) - len(lines)
     rest = [f"and {more} more"] if more > 0 else []
     head = f"Which question is that for? Begin with its id, such as “#{cards[0].short_id} …”:"
@@ -103,7 +103,7 @@ def which(cards: Sequence[NumberedCard]) -> Hint:
 def unknown_id(given: str, cards: Sequence[NumberedCard]) -> Hint:
     """Say that no card has the id, and which are open."""
     head = f"No question with the id #{given} is open here."
-    lines = [_listed(card) for card in cards[:_MOST_LISTED]]
+    lines = [_listed(card) for card in cards[:_MAX_LISTED]]
     return Hint("\n".join([head, *(["Open:"] if lines else []), *lines]))
 
 

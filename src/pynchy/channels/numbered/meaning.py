@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pynchy.channels.numbered import hints, words
+from pynchy.channels.numbered import hints, vocabulary
 from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
 from pynchy.channels.numbered.counting import count
-from pynchy.channels.numbered.folding import fold_word
+from pynchy.channels.numbered.normalize import fold_word
 from pynchy.channels.numbered.parts import split
-from pynchy.channels.numbered.readings import Hint, NumberedCard, Part
+from pynchy.channels.numbered.types import Hint, NumberedCard, PartAnswer
 from pynchy.model import Answer
 
-_CANCEL = frozenset(fold_word(word) for word in words.CANCEL if word)
-_LONGEST_CANCEL = 40
+_CANCEL = frozenset(fold_word(word) for word in vocabulary.CANCEL if word)
+_MAX_CANCEL_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """Answers to parts of the card; `certain` if all are exact labels or digits."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PartAnswer, ...]
     certain: bool
 
 
@@ -50,7 +50,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     texts = split(card, text)
     if isinstance(texts, Hint):
         return Doubtful(texts, numeric=count(text) is not None)
-    parts: list[Part] = []
+    parts: list[PartAnswer] = []
     certain = True
     for number, said in texts.items():
         if len(card.questions) > 1 and not _fits(card, number, said) and _declined(said):
@@ -58,10 +58,10 @@ def understand(card: NumberedCard, text: str) -> Meaning:
         lead = f"{number}: " if len(card.questions) > 1 else ""
         match choose(card.choices[number - 1], said, lead):
             case Picked(labels, sure):
-                parts.append(Part(number, Answer(labels)))
+                parts.append(PartAnswer(number, Answer(labels)))
                 certain = certain and sure
             case Written(own):
-                parts.append(Part(number, Answer(text=own)))
+                parts.append(PartAnswer(number, Answer(text=own)))
                 certain = False
             case Unclear() as unclear:
                 return Doubtful(hints.again(card, number, unclear), unclear.numeric)
@@ -84,7 +84,7 @@ def _fits(card: NumberedCard, number: int, text: str) -> bool:
 
 def _declined(text: str) -> Declined | None:
     """Read “cancel” or “cancel: the reason”."""
-    word, colon, reason = text.partition(":" if ":" in text[:_LONGEST_CANCEL] else "：")
-    if len(word) > _LONGEST_CANCEL or fold_word(word) not in _CANCEL:
+    word, colon, reason = text.partition(":" if ":" in text[:_MAX_CANCEL_LENGTH] else "：")
+    if len(word) > _MAX_CANCEL_LENGTH or fold_word(word) not in _CANCEL:
         return None
     return Declined(reason.strip() or None) if colon else Declined(None)

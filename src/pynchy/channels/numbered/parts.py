@@ -12,8 +12,8 @@ from itertools import islice
 from pynchy.channels.numbered import hints
 from pynchy.channels.numbered.choosing import Picked, choose
 from pynchy.channels.numbered.counting import count
-from pynchy.channels.numbered.folding import narrow
-from pynchy.channels.numbered.readings import Hint, NumberedCard
+from pynchy.channels.numbered.normalize import narrow
+from pynchy.channels.numbered.types import Hint, NumberedCard
 
 # “1:30” and “1.5” are no parts.
 _MARKER = re.compile(
@@ -23,7 +23,7 @@ _MARKER = re.compile(
 _TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}\Z")
 _COMMA = re.compile(r"[,;、،]")
 _AROUND = ",;、،， \t\r\n"
-_MOST_MARKERS = 50
+_MAX_MARKERS = 50
 
 
 def split(card: NumberedCard, text: str) -> dict[int, str] | Hint:
@@ -48,7 +48,7 @@ def _marked(card: NumberedCard, line: str) -> list[tuple[int, str]]:
     """Return the numbered parts of a line that begins with one."""
     plain = narrow(line)
     found: list[tuple[int, int, int]] = []
-    for marker in islice(_MARKER.finditer(plain), _MOST_MARKERS):
+    for marker in islice(_MARKER.finditer(plain), _MAX_MARKERS):
         if not found or _begins(card, plain[found[-1][2] : marker.start()], int(marker[1])):
             found.append((int(marker[1]), marker.start(), marker.end()))
     ends = [start for _, start, _ in found[1:]] + [len(line)]

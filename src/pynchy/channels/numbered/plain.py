@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from pynchy.channels.measuring import head, length
-from pynchy.deceiving import name_all
+from pynchy.channels.text import head, length
+from pynchy.unicode_safety import name_all
 
 MARK = "> "
 _HASH = re.compile(r"[#＃﹟](?=\w)")

@@ -9,7 +9,7 @@ posting, leftovers    shown at least once, never silently twice; what must go ag
 settled, settling     how it ended, on every copy
 payloads, replies     what Slack tells of clicks and replies; what they answer
 people, recall        who it was; which cards a thread has held
-inbox                 from there to the desk, and refusals back
+inbox                 from there to the reply handler, and refusals back
 bolt, link            the listeners; what keeps Slack able to reach us:
 connection, listening   the socket, or the HTTP endpoint; catchup: what was said meanwhile
 manifest, setup       the app's manifest; a look whether tokens, scopes and chats are right

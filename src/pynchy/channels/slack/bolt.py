@@ -16,7 +16,7 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
 from pynchy.channels.slack.ids import PREFIX
-from pynchy.channels.slack.inbox import Inbox
+from pynchy.channels.slack.inbound import InboundHandler
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 def make_app(
     client: AsyncWebClient,
     signing_secret: str,
-    inbox: Inbox,
+    inbox: InboundHandler,
     who: Callable[[], AuthorizeResult],
 ) -> AsyncApp:
     """Return an app that passes clicks and messages to the inbox."""
@@ -50,7 +50,7 @@ def _quieten() -> None:
     logging.getLogger("slack_sdk").setLevel(logging.WARNING)
 
 
-def _listen(app: AsyncApp, inbox: Inbox) -> None:
+def _listen(app: AsyncApp, inbox: InboundHandler) -> None:
     async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack()
         await inbox.clicked(body)

@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from pynchy.channels.slack.book import Book
-from pynchy.channels.slack.inbox import Inbox
+from pynchy.channels.slack.card_index import CardIndex
+from pynchy.channels.slack.inbound import InboundHandler
 from pynchy.channels.slack.web import Refused, Web
 from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 15.0
+_RETRY_SECONDS = 15.0
 
 
 class CatchUp:
     """Reads when it is told that there may be something new."""
 
-    def __init__(self, web: Web, book: Book, inbox: Inbox) -> None:
+    def __init__(self, web: Web, index: CardIndex, inbox: InboundHandler) -> None:
         self._web = web
-        self._book = book
+        self._index = index
         self._inbox = inbox
         self._wanted = asyncio.Event()
 
@@ -41,16 +41,18 @@ class CatchUp:
                     await self._read(channel, thread, since)
             except ChannelUnavailable as exc:
                 log.warning("threads could not be read", extra={"why": str(exc)})
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
                 self._wanted.set()
 
     def _threads(self) -> dict[tuple[str, str], str]:
         """Return the threads of open cards, each once, with where to begin."""
         found: dict[tuple[str, str], str] = {}
-        for shown in sorted(self._book.opened(), key=lambda shown: shown.since):
-            place = shown.place
-            for thread in [place.thread] if place.thread else [part.ts for part in place.parts]:
-                found.setdefault((place.channel, thread), place.parts[0].ts)
+        for posted in sorted(self._index.opened(), key=lambda posted: posted.since):
+            location = posted.location
+            for thread in (
+                [location.thread] if location.thread else [part.ts for part in location.parts]
+            ):
+                found.setdefault((location.channel, thread), location.parts[0].ts)
         return found
 
     async def _read(self, channel: str, thread: str, since: str) -> None:

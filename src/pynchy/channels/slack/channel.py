@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 
 from slack_bolt.authorization import AuthorizeResult
 
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.slack.bolt import make_app
-from pynchy.channels.slack.book import Book, Shown
+from pynchy.channels.slack.card_history import CardHistory
+from pynchy.channels.slack.card_index import CardIndex, PostedCard
+from pynchy.channels.slack.card_metadata import Identity
 from pynchy.channels.slack.catchup import CatchUp
 from pynchy.channels.slack.connection import Owner, Socket
-from pynchy.channels.slack.ids import read_place
-from pynchy.channels.slack.inbox import Inbox, Means
-from pynchy.channels.slack.leftovers import Leftovers
+from pynchy.channels.slack.http_endpoint import Endpoint
+from pynchy.channels.slack.ids import read_location
+from pynchy.channels.slack.inbound import InboundHandler, InboundTools
 from pynchy.channels.slack.link import Link
-from pynchy.channels.slack.listening import Endpoint
-from pynchy.channels.slack.marks import Identity
+from pynchy.channels.slack.orphaned_cards import OrphanedCards
 from pynchy.channels.slack.people import People
 from pynchy.channels.slack.posting import Poster
-from pynchy.channels.slack.recall import Recall
-from pynchy.channels.slack.search import Posting, Search
+from pynchy.channels.slack.search import CardSearch, Posting
 from pynchy.channels.slack.settling import Settler
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.config import SLACK, SlackChannelSettings
@@ -65,7 +65,7 @@ def read_secrets(settings: SlackChannelSettings, environ: Mapping[str, str]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class SlackGroups:
     """Where the groups ask, and who may answer there, as far as the settings say."""
 
     chats: frozenset[str] = frozenset()
@@ -85,42 +85,42 @@ class SlackChannel(Channel):
         settings: SlackChannelSettings,
         secrets: Secrets,
         pace_seconds: float = PACE_SECONDS,
-        audience: Audience | None = None,
+        audience: SlackGroups | None = None,
     ) -> None:
         self._settings = settings
         self._secrets = secrets
-        self._audience = audience or Audience()
+        self._audience = audience or SlackGroups()
         self._web = Web(secrets.bot_token, settings.api_url, pace_seconds)
-        self._book = Book()
+        self._index = CardIndex()
         self._identity = Identity()
-        search = Search(self._web, self._identity, self._identify)
-        self._leftovers = Leftovers(self._web, self._book, search)
+        search = CardSearch(self._web, self._identity, self._identify)
+        self._orphans = OrphanedCards(self._web, self._index, search)
         self._people = People(self._web, self._audience.users)
         self._poster = Poster(
             self._web,
-            self._book,
+            self._index,
             search,
-            self._leftovers,
+            self._orphans,
             thread_per_session=settings.thread_per_session,
         )
         self._settler = Settler(self._web, self._poster, self.name)
-        self._inbox: Inbox | None = None
+        self._inbox: InboundHandler | None = None
         self._link: Link | None = None
         self._running: asyncio.Task[None] | None = None
         self._authorised = AuthorizeResult(enterprise_id=None, team_id=None)
 
-    async def open(self, desk: ReplyDesk) -> None:
+    async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for Slack: it is tried until it works, and `problem` tells."""
         self._web.open()
-        for shown in desk.open_cards(self.name):
-            self._take_up(shown)
-        recall = Recall(self._web, self._book, self._identity, self._audience.chats)
-        means = Means(self._web, self._book, recall, self._people, self._identity)
-        inbox = Inbox(self.name, desk, means)
-        catch_up = CatchUp(self._web, self._book, inbox)
+        for posted in handler.open_cards(self.name):
+            self._take_up(posted)
+        history = CardHistory(self._web, self._index, self._identity, self._audience.chats)
+        means = InboundTools(self._web, self._index, history, self._people, self._identity)
+        inbox = InboundHandler(self.name, handler, means)
+        catch_up = CatchUp(self._web, self._index, inbox)
         self._inbox = inbox
         self._link = self._make_link(inbox, catch_up)
-        jobs = (self._link.run, catch_up.run, self._leftovers.run, self._people.run)
+        jobs = (self._link.run, catch_up.run, self._orphans.run, self._people.run)
         self._running = asyncio.create_task(_run(*jobs), name="slack")
 
     async def close(self) -> None:
@@ -147,9 +147,9 @@ class SlackChannel(Channel):
         """See Channel."""
         if self._link is not None and self._link.refused:
             raise ChannelUnavailable(self._link.problem or "Slack refuses the token")
-        with self._book.posting(request_id):
-            place = await self._poster.post(Posting(jid, request_id, questions, card))
-        return str(place)
+        with self._index.posting(request_id):
+            location = await self._poster.post(Posting(jid, request_id, questions, card))
+        return str(location)
 
     async def settle_card(
         self,
@@ -161,13 +161,13 @@ class SlackChannel(Channel):
         card: Card,
     ) -> None:
         """See Channel."""
-        place = read_place(message_id)
-        if place is None or card.ending is None:
+        location = read_location(message_id)
+        if location is None or card.ending is None:
             log.warning("a card cannot be settled", extra={"id": request_id})
             return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
-        self._book.end(place)
-        await self._settler.settle(Posting(jid, request_id, questions, card), place, card.ending)
+        self._index.end(location)
+        await self._settler.settle(Posting(jid, request_id, questions, card), location, card.ending)
 
     def problem(self) -> str | None:
         """See Channel."""
@@ -175,7 +175,7 @@ class SlackChannel(Channel):
             return "it has stopped by itself; restart pynchy"
         return None if self._link is None else self._link.problem
 
-    def _make_link(self, inbox: Inbox, catch_up: CatchUp) -> Link:
+    def _make_link(self, inbox: InboundHandler, catch_up: CatchUp) -> Link:
         settings, secrets = self._settings, self._secrets
         app = make_app(self._web.client, secrets.signing_secret, inbox, lambda: self._authorised)
         owner = Owner(self._identify, catch_up.wanted)
@@ -203,13 +203,13 @@ class SlackChannel(Channel):
             bot_token=self._secrets.bot_token,
         )
 
-    def _take_up(self, shown: ShownCard) -> None:
-        place = read_place(shown.message_id)
-        if place is None:
-            log.warning("a card has an id of another kind", extra={"id": shown.request_id})
+    def _take_up(self, posted: ShownCard) -> None:
+        location = read_location(posted.message_id)
+        if location is None:
+            log.warning("a card has an id of another kind", extra={"id": posted.request_id})
             return
-        kept = Shown.of(shown.jid, shown.request_id, shown.questions, shown.card, place)
-        self._book.put(kept)
+        kept = PostedCard.of(posted.jid, posted.request_id, posted.questions, posted.card, location)
+        self._index.put(kept)
 
 
 async def _run(*jobs: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -34,7 +34,7 @@ def request_of(identifier: object) -> RequestId | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CardMessage:
     """One message of a card; `question` counts from 1 where it shows only that one."""
 
     ts: str
@@ -45,14 +45,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CardLocation:
     """Where a card is: the conversation, the thread it was posted into, and its messages.
 
     `copied` is true where Slack may show the card a second time, in messages that are not known.
     """
 
     channel: str
-    parts: tuple[Part, ...]
+    parts: tuple[CardMessage, ...]
     thread: str | None = None
     copied: bool = False
 
@@ -66,16 +66,18 @@ class Place:
         return self.thread or self.parts[0].ts
 
 
-def read_place(message_id: str) -> Place | None:
+def read_location(message_id: str) -> CardLocation | None:
     """Return the place that a message id stands for; None if it is not one of ours."""
     match = _PLACE.match(message_id)
     if match is None:
         return None
     found = [_PART.match(part) for part in match.group(3).split(",")]
-    parts = tuple(Part(m.group(1), int(m.group(2)) if m.group(2) else None) for m in found if m)
+    parts = tuple(
+        CardMessage(m.group(1), int(m.group(2)) if m.group(2) else None) for m in found if m
+    )
     if len(parts) < len(found):
         return None
-    return Place(match.group(1), parts, match.group(2), copied=bool(match.group(4)))
+    return CardLocation(match.group(1), parts, match.group(2), copied=bool(match.group(4)))
 
 
 def read_chat(jid: str) -> tuple[str, str | None]:

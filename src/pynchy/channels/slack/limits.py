@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pynchy.channels.measuring import length
+from pynchy.channels.text import length
 
 Block = dict[str, Any]
 

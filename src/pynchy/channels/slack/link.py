@@ -14,8 +14,8 @@ from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 2.0
-_AGAIN_MOST_SECONDS = 60.0
+_RETRY_SECONDS = 2.0
+_RETRY_MAX_SECONDS = 60.0
 
 
 class Link(ABC):
@@ -40,12 +40,12 @@ class Link(ABC):
 
     async def run(self) -> None:
         """Open, watch, and open again, for ever."""
-        wait = _AGAIN_SECONDS
+        wait = _RETRY_SECONDS
         while True:
             try:
                 await self.connect()
                 self.note(None)
-                wait = _AGAIN_SECONDS
+                wait = _RETRY_SECONDS
                 await self.watch()
             except ChannelUnavailable as exc:
                 self.note(exc)
@@ -54,7 +54,7 @@ class Link(ABC):
                 log.exception("the connection to Slack failed")
             await self._close()
             await asyncio.sleep(wait)
-            wait = min(wait * 2, _AGAIN_MOST_SECONDS)
+            wait = min(wait * 2, _RETRY_MAX_SECONDS)
 
     def note(self, trouble: ChannelUnavailable | None) -> None:
         """Say what is wrong, or that nothing is any more."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from pynchy.channels.measuring import length
 from pynchy.channels.slack import blocks, ids, limits
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.pages import Piece, Role, fits
 from pynchy.channels.slack.text import chunks, clean, one_line
+from pynchy.channels.text import length
 from pynchy.model import Option, Question, RequestId
 
 _CLIPPED_DESCRIPTION = 140
@@ -114,9 +114,9 @@ def _any_of(group: int, total: int) -> str:
 
 
 def _choice(
-    request_id: RequestId, place: tuple[int, int], kind: str, label: str, options: list[Block]
+    request_id: RequestId, location: tuple[int, int], kind: str, label: str, options: list[Block]
 ) -> Block:
-    number, group = place
+    number, group = location
     element: Block = {
         "type": kind,
         "action_id": f"{ids.CHOICE}:{number}:{group}",

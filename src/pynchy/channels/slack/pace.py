@@ -13,17 +13,17 @@ from slack_sdk.http_retry.request import HttpRequest
 from slack_sdk.http_retry.response import HttpResponse
 from slack_sdk.http_retry.state import RetryState
 
-from pynchy.channels.pacing import Turns
+from pynchy.channels.rate_limit import RateLimiter
 
-_LEAST_WAIT_SECONDS = 1.0
-_MOST_WAIT_SECONDS = 600.0
+_MIN_WAIT_SECONDS = 1.0
+_MAX_WAIT_SECONDS = 600.0
 # Slack counts in its own way: whoever was asked to wait goes on more slowly for a while.
 _SLOWER = 1.25
 _SLOWEST = 4.0
 _FORGET_SECONDS = 60.0
 
 
-class Patience(AsyncRateLimitErrorRetryHandler):
+class RetryAfterHandler(AsyncRateLimitErrorRetryHandler):
     """Waits as long as Slack says; the library's own would add up to a second each time."""
 
     async def prepare_for_next_attempt_async(
@@ -46,11 +46,11 @@ def wait_seconds(response: HttpResponse | None) -> float:
     named = [each for name, each in headers.items() if name.lower() == "retry-after"]
     said = str(named[0][0]).strip() if named and named[0] else ""
     if not (said.isascii() and said.isdigit()):
-        return _LEAST_WAIT_SECONDS
-    return max(_LEAST_WAIT_SECONDS, min(float(said), _MOST_WAIT_SECONDS))
+        return _MIN_WAIT_SECONDS
+    return max(_MIN_WAIT_SECONDS, min(float(said), _MAX_WAIT_SECONDS))
 
 
-class SlackTurns(Turns):
+class SlackRateLimiter(RateLimiter):
     """One after another, and for a while more slowly when Slack has asked to wait."""
 
     def __init__(self, pace_seconds: float, lost: type[Exception]) -> None:
@@ -67,7 +67,7 @@ class SlackTurns(Turns):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        if time.monotonic() - self._began >= _LEAST_WAIT_SECONDS:
+        if time.monotonic() - self._began >= _MIN_WAIT_SECONDS:
             slower = self._pace_seconds * _SLOWER
             self._pace_seconds = min(slower, self._usual_seconds * _SLOWEST)
         await super().__aexit__(kind, error, trace)

@@ -19,7 +19,7 @@ _OPTION = re.compile(r"o([0-9]{1,4})\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class SlackUser:
     """Who did it. `teams` are the workspaces that Slack names for the person, if it does."""
 
     user_id: str
@@ -31,7 +31,7 @@ class Person:
 class Click:
     """One action on a card, with everything that the card's fields held at that moment."""
 
-    person: Person
+    person: SlackUser
     channel: str
     ts: str
     thread: str | None
@@ -59,10 +59,10 @@ class Click:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ThreadReply:
     """A reply in a thread."""
 
-    person: Person
+    person: SlackUser
     channel: str
     ts: str
     thread: str
@@ -82,7 +82,7 @@ def read_click(payload: Payload) -> Click | None:
     if not (channel and is_ts(ts) and user.get("id") and action.get("action_id")):
         return None
     thread = container.get("thread_ts") or message.get("thread_ts")
-    person = Person(
+    person = SlackUser(
         str(user["id"]),
         _teams(user.get("team_id")),
         str(user.get("name") or ""),
@@ -100,7 +100,7 @@ def read_click(payload: Payload) -> Click | None:
     )
 
 
-def read_said(event: Payload) -> Said | None:
+def read_thread_reply(event: Payload) -> ThreadReply | None:
     """Return the reply; None for anything that is no person's reply in a thread."""
     thread, ts, subtype = event.get("thread_ts"), event.get("ts"), event.get("subtype")
     if event.get("bot_id") or not (subtype is None or subtype in _SPOKEN) or thread == ts:
@@ -110,8 +110,8 @@ def read_said(event: Payload) -> Said | None:
     named = [event.get(name) for name in ("user_team", "source_team", "team")]
     teams = _teams(*named)
     reactions = [_list(reaction.get("users")) for reaction in _dicts(event.get("reactions"))]
-    return Said(
-        Person(str(event["user"]), teams),
+    return ThreadReply(
+        SlackUser(str(event["user"]), teams),
         str(event["channel"]),
         str(ts),
         str(thread),

@@ -11,17 +11,17 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pynchy.channels.slack.payloads import Person, dict_in
+from pynchy.channels.slack.payloads import SlackUser, dict_in
 from pynchy.channels.slack.text import one_line
 from pynchy.channels.slack.web import Web
 from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
 
-_MOST = 1_000
-_MOST_AHEAD = 200
+_MAX_ENTRIES = 1_000
+_MAX_AHEAD = 200
 _SECONDS = 2.0
-_AGAIN_SECONDS = 60.0
+_RETRY_SECONDS = 60.0
 _NAME = 80
 
 
@@ -39,11 +39,11 @@ class People:
 
     def __init__(self, web: Web, ahead: Iterable[str] = ()) -> None:
         self._web = web
-        self._ahead = sorted(ahead)[:_MOST_AHEAD]
+        self._ahead = sorted(ahead)[:_MAX_AHEAD]
         self._profiles: dict[str, Profile] = {}
         self._wanted: asyncio.Queue[str] = asyncio.Queue()
 
-    async def name(self, person: Person) -> str:
+    async def name(self, person: SlackUser) -> str:
         """Return what to call the person; the id where nobody knows a name."""
         profile = self._known(person.user_id)
         if profile is None and person.name:
@@ -53,7 +53,7 @@ class People:
         name = profile.name or person.name
         return one_line(name, _NAME) if name else person.user_id
 
-    async def team(self, person: Person) -> str:
+    async def team(self, person: SlackUser) -> str:
         """Return the person's workspace; nothing if Slack does not say."""
         return (self._known(person.user_id) or await self._look_up(person.user_id)).team
 
@@ -73,7 +73,7 @@ class People:
         profile = self._profiles.get(user_id)
         if profile is None or profile.name:
             return profile
-        return profile if time.monotonic() - profile.at < _AGAIN_SECONDS else None
+        return profile if time.monotonic() - profile.at < _RETRY_SECONDS else None
 
     async def _look_up(self, user_id: str) -> Profile:
         try:
@@ -82,7 +82,7 @@ class People:
         except (ChannelUnavailable, TimeoutError):
             log.info("a person could not be looked up", extra={"user": user_id})
             profile = Profile(at=time.monotonic())
-        if len(self._profiles) >= _MOST:
+        if len(self._profiles) >= _MAX_ENTRIES:
             self._profiles.clear()
         self._profiles[user_id] = profile
         return profile

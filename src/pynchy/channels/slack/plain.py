@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from pynchy.channels.slack import blocks, limits
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.pages import Piece, Role, pack
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.text import chunks
 
 _HOW = "This card could not be shown with buttons: please reply in the thread."
 
 
-def in_plain_words(message: Message) -> Message:
+def in_plain_words(message: SlackMessage) -> SlackMessage:
     """Return what the message says, within Slack's limits."""
     told = "\n".join(text for block in message.blocks for text in _texts(block))
     sections = [blocks.section(part) for part in chunks(told, limits.SECTION)]
     how = [blocks.context(_HOW)] if any(map(_is_control, message.blocks)) else []
     first, *_ = pack(Piece(Role.ASKED, (block,)) for block in [*how, *sections])
-    return Message(blocks.fallback(message.text), first.blocks(), message.question)
+    return SlackMessage(blocks.fallback(message.text), first.blocks(), message.question)
 
 
 def _is_control(block: Block) -> bool:

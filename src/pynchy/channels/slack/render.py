@@ -17,13 +17,13 @@ from pynchy.channels.slack.text import chunks, one_line
 from pynchy.channels.wording import REPEATED
 from pynchy.model import Card, Question, RequestId, Urgency
 
-_MOST_PAGES = 3
-_MOST_DETAILS = 20
+_MAX_PAGES = 3
+_MAX_DETAILS = 20
 _BRIEF = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SlackMessage:
     """What is posted: blocks, and the text of the notification."""
 
     text: str
@@ -35,8 +35,8 @@ class Message:
 class Rendering:
     """A card: its messages, and what is told at more length in its thread."""
 
-    messages: tuple[Message, ...]
-    details: tuple[Message, ...] = ()
+    messages: tuple[SlackMessage, ...]
+    details: tuple[SlackMessage, ...] = ()
 
 
 def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> Rendering:
@@ -44,7 +44,7 @@ def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
     text = fallback(questions, card)
     repeat = [blocks.own_words(REPEATED)] if card.repeated else []
     messages = [
-        Message(text, [*repeat, *_continued(number, card), *page.blocks()], page.question)
+        SlackMessage(text, [*repeat, *_continued(number, card), *page.blocks()], page.question)
         for number, page in enumerate(layout(request_id, questions, card))
     ]
     return Rendering(tuple(messages), tuple(_details(request_id, questions, card)))
@@ -110,8 +110,8 @@ def _heading(number: int, questions: tuple[Question, ...]) -> list[Piece]:
     question = questions[number]
     several = len(questions) > 1
     header = one_line(question.header, _BRIEF) if question.header.strip() else ""
-    place = f"Question {number + 1} of {len(questions)}" if several else ""
-    line = " · ".join(filter(None, [place, header]))
+    location = f"Question {number + 1} of {len(questions)}" if several else ""
+    line = " · ".join(filter(None, [location, header]))
     head = [blocks.context(line)] if line else []
     first, *more = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
     return [
@@ -128,7 +128,7 @@ def _detail(request_id: RequestId, number: int, question: Question) -> Detail:
     for detail in Detail:
         controls = _controls(request_id, number, question, detail)
         asked = [Piece(Role.ASKED, (block,)) for block in text]
-        if len(pack([*asked, *controls])) <= _MOST_PAGES + _long(question):
+        if len(pack([*asked, *controls])) <= _MAX_PAGES + _long(question):
             return detail
     return Detail.LABELS
 
@@ -200,7 +200,7 @@ def _footer(request_id: RequestId, card: Card, *first: Block) -> Piece:
 
 def _details(
     request_id: RequestId, questions: tuple[Question, ...], card: Card
-) -> Iterable[Message]:
+) -> Iterable[SlackMessage]:
     """Yield what goes into the thread: options that the card only names, and previews."""
     pieces = [
         piece
@@ -209,11 +209,11 @@ def _details(
     ]
     text = blocks.fallback(f"More about question {card.short_id}")
     pages = pack(pieces)
-    for page in pages[:_MOST_DETAILS]:
-        yield Message(text, page.blocks())
-    if len(pages) > _MOST_DETAILS:
+    for page in pages[:_MAX_DETAILS]:
+        yield SlackMessage(text, page.blocks())
+    if len(pages) > _MAX_DETAILS:
         rest = f"The rest is too long for Slack: pynchy show {card.short_id}"
-        yield Message(text, [blocks.context(rest)])
+        yield SlackMessage(text, [blocks.context(rest)])
 
 
 def _details_of(request_id: RequestId, number: int, question: Question) -> Iterable[Piece]:

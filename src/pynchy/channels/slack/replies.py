@@ -1,4 +1,4 @@
-"""Turn a click or a reply in a thread into a Reply for the desk, or say what is missing."""
+"""Turn a click or a reply in a thread into a Reply, or say what is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pynchy.channels.slack import ids
-from pynchy.channels.slack.book import Shown
+from pynchy.channels.slack.card_index import PostedCard
 from pynchy.channels.slack.payloads import Click
 from pynchy.channels.slack.text import one_line
 from pynchy.choices import Choices
@@ -20,7 +20,7 @@ _BRIEF = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class Author:
     """Who replies, and in which channel."""
 
     by: str
@@ -29,7 +29,7 @@ class Sender:
 
     def reply(
         self,
-        shown: Shown,
+        posted: PostedCard,
         *,
         answers: tuple[Answer, ...] = (),
         values: tuple[str, ...] = (),
@@ -37,60 +37,60 @@ class Sender:
     ) -> Reply:
         """Return what the person says to the card."""
         return Reply(
-            target=shown.request_id,
-            group=shown.group,
+            target=posted.request_id,
+            group=posted.group,
             by=self.by,
             channel=self.channel,
             values=values,
             answers=answers,
             question=question,
             user_id=self.user_id,
-            chat=shown.jid,
+            chat=posted.jid,
         )
 
 
-def from_click(sender: Sender, shown: Shown, click: Click) -> Reply:
+def from_click(sender: Author, posted: PostedCard, click: Click) -> Reply:
     """Return the answer that the click gives. Raise InvalidReply with what is missing."""
     kind, _, rest = click.action_id.removeprefix(ids.PREFIX).partition(":")
     if f"{ids.PREFIX}{kind}" == ids.PICK:
         number, option = _pair(rest)
-        answer = Answer((_label(shown, number, option),), click.written(number))
-        return sender.reply(shown, answers=(answer,), question=_only(shown, number))
+        answer = Answer((_label(posted, number, option),), click.written(number))
+        return sender.reply(posted, answers=(answer,), question=_only(posted, number))
     which = rest or click.value
     if _INDEX.match(which):
-        return _one(sender, shown, click, int(which))
-    return sender.reply(shown, answers=_all(shown, click))
+        return _one(sender, posted, click, int(which))
+    return sender.reply(posted, answers=_all(posted, click))
 
 
-def from_words(sender: Sender, shown: Shown, text: str, question: int | None) -> Reply:
+def from_words(sender: Author, posted: PostedCard, text: str, question: int | None) -> Reply:
     """Return the answer that a reply in the thread gives. Raise InvalidReply if it is unclear."""
-    if len(shown.questions) == 1 or question is not None:
-        return sender.reply(shown, values=(text,), question=question)
+    if len(posted.questions) == 1 or question is not None:
+        return sender.reply(posted, values=(text,), question=question)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     numbered = [match for line in lines if (match := _NUMBERED.match(line))]
     if numbered and len(numbered) == len(lines):
         return _by_number(
-            sender, shown, {int(m.group(1)): m.group(2) for m in numbered}, len(lines)
+            sender, posted, {int(m.group(1)): m.group(2) for m in numbered}, len(lines)
         )
-    if numbered or len(lines) != len(shown.questions):
-        raise _unclear(shown)
-    return sender.reply(shown, values=tuple(lines))
+    if numbered or len(lines) != len(posted.questions):
+        raise _unclear(posted)
+    return sender.reply(posted, values=tuple(lines))
 
 
-def _by_number(sender: Sender, shown: Shown, said: dict[int, str], lines: int) -> Reply:
+def _by_number(sender: Author, posted: PostedCard, said: dict[int, str], lines: int) -> Reply:
     """Return the answers in the order of the questions, whatever order they were given in."""
-    count = len(shown.questions)
+    count = len(posted.questions)
     known = said.keys() <= set(range(1, count + 1))
     if known and lines == len(said) == count:
-        return sender.reply(shown, values=tuple(said[number] for number in sorted(said)))
+        return sender.reply(posted, values=tuple(said[number] for number in sorted(said)))
     if known and lines == 1:
         [(number, text)] = said.items()
-        return sender.reply(shown, values=(text,), question=number)
-    raise _unclear(shown)
+        return sender.reply(posted, values=(text,), question=number)
+    raise _unclear(posted)
 
 
-def _unclear(shown: Shown) -> InvalidReply:
-    count = len(shown.questions)
+def _unclear(posted: PostedCard) -> InvalidReply:
+    count = len(posted.questions)
     return InvalidReply(
         f"{count} questions were asked: reply with {count} lines, one for each, either all with "
         "the number of their question or none; or answer one alone, such as “2: yes”"
@@ -104,31 +104,31 @@ def without_short_id(text: str, short_id: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _one(sender: Sender, shown: Shown, click: Click, number: int) -> Reply:
-    answer = _answer(shown, click, number)
+def _one(sender: Author, posted: PostedCard, click: Click, number: int) -> Reply:
+    answer = _answer(posted, click, number)
     if answer is None:
         raise InvalidReply("choose something or write your answer, then submit")
-    only = _only(shown, number)
+    only = _only(posted, number)
     if answer.selected or answer.text is None:
-        return sender.reply(shown, answers=(answer,), question=only)
+        return sender.reply(posted, answers=(answer,), question=only)
     # What was typed may be the number of an option.
-    return sender.reply(shown, values=(answer.text,), question=only)
+    return sender.reply(posted, values=(answer.text,), question=only)
 
 
-def _all(shown: Shown, click: Click) -> tuple[Answer, ...]:
-    answers = [_answer(shown, click, number) for number in range(len(shown.questions))]
-    missing = [_name(shown, number) for number, answer in enumerate(answers) if answer is None]
+def _all(posted: PostedCard, click: Click) -> tuple[Answer, ...]:
+    answers = [_answer(posted, click, number) for number in range(len(posted.questions))]
+    missing = [_name(posted, number) for number, answer in enumerate(answers) if answer is None]
     if missing:
         raise InvalidReply(f"still missing: {'; '.join(missing)}")
     return tuple(
-        _typed(shown.questions[number], answer)
+        _typed(posted.questions[number], answer)
         for number, answer in enumerate(answers)
         if answer is not None
     )
 
 
-def _answer(shown: Shown, click: Click, number: int) -> Answer | None:
-    labels = tuple(_label(shown, number, option) for option in click.ticked(number))
+def _answer(posted: PostedCard, click: Click, number: int) -> Answer | None:
+    labels = tuple(_label(posted, number, option) for option in click.ticked(number))
     text = click.written(number)
     return Answer(labels, text) if labels or text else None
 
@@ -145,26 +145,26 @@ def _typed(question: Question, answer: Answer) -> Answer:
     return Answer((label,)) if label else answer
 
 
-def _name(shown: Shown, number: int) -> str:
-    question = _question(shown, number)
+def _name(posted: PostedCard, number: int) -> str:
+    question = _question(posted, number)
     return f"{number + 1}. {one_line(question.header or question.text, _BRIEF)}"
 
 
-def _only(shown: Shown, number: int) -> int | None:
-    return None if len(shown.questions) == 1 else number + 1
+def _only(posted: PostedCard, number: int) -> int | None:
+    return None if len(posted.questions) == 1 else number + 1
 
 
-def _label(shown: Shown, number: int, option: int) -> str:
-    options = _question(shown, number).options
+def _label(posted: PostedCard, number: int, option: int) -> str:
+    options = _question(posted, number).options
     if option >= len(options):
         raise InvalidReply("this card does not belong to the question")
     return options[option].label
 
 
-def _question(shown: Shown, number: int) -> Question:
-    if number >= len(shown.questions):
+def _question(posted: PostedCard, number: int) -> Question:
+    if number >= len(posted.questions):
         raise InvalidReply("this card does not belong to the question")
-    return shown.questions[number]
+    return posted.questions[number]
 
 
 def _pair(rest: str) -> tuple[int, int]:

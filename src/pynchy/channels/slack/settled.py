@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pynchy.channels.slack import blocks, limits
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.pages import Role
-from pynchy.channels.slack.render import Message, frame, layout
+from pynchy.channels.slack.render import SlackMessage, frame, layout
 from pynchy.channels.slack.text import clip, one_line
 from pynchy.channels.wording import describe
 from pynchy.model import Answer, Card, Ending, Question, RequestId
@@ -19,20 +19,22 @@ _BRIEF = 300
 
 def render_settled(
     request_id: RequestId, questions: tuple[Question, ...], card: Card, ending: Ending, here: str
-) -> tuple[Message, ...]:
+) -> tuple[SlackMessage, ...]:
     """Return what each message of the card becomes; `here` is the name of this channel."""
     headline = describe(ending, here, one_line)
     text = blocks.fallback(f"{headline} ({card.short_id})")
     pages = layout(request_id, questions, card)
-    first = Message(text, _first(questions, card, ending, headline, pages[0].blocks(Role.ASKED)))
-    more = [Message(text, _later(headline, page.blocks(Role.ASKED))) for page in pages[1:]]
+    first = SlackMessage(
+        text, _first(questions, card, ending, headline, pages[0].blocks(Role.ASKED))
+    )
+    more = [SlackMessage(text, _later(headline, page.blocks(Role.ASKED))) for page in pages[1:]]
     return (first, *more)
 
 
-def settled_remainder(card: Card, ending: Ending, here: str) -> Message:
+def settled_remainder(card: Card, ending: Ending, here: str) -> SlackMessage:
     """Return what a message of the card becomes that nothing is known of but that it is ours."""
     headline = describe(ending, here, one_line)
-    return Message(blocks.fallback(f"{headline} ({card.short_id})"), _later(headline, []))
+    return SlackMessage(blocks.fallback(f"{headline} ({card.short_id})"), _later(headline, []))
 
 
 def _first(

@@ -6,10 +6,10 @@ import logging
 from collections import OrderedDict
 from itertools import zip_longest
 
-from pynchy.channels.slack.ids import Place
-from pynchy.channels.slack.marks import Marked
+from pynchy.channels.slack.card_metadata import TaggedMessage
+from pynchy.channels.slack.ids import CardLocation
 from pynchy.channels.slack.posting import Poster
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.search import Posting
 from pynchy.channels.slack.settled import render_settled, settled_remainder
 from pynchy.channels.slack.web import Refused, Web
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _GONE = {"message_not_found", "channel_not_found", "thread_not_found"}
 # The workspace lets no message be changed, or none of that age.
 _FIXED = {"edit_window_closed", "cant_update_message"}
-_TOLD_MOST = 500
+_MAX_TOLD = 500
 
 
 class Settler:
@@ -32,32 +32,32 @@ class Settler:
         self._poster = poster
         self._here = here
         # What was said last below a card that must stay as it is.
-        self._told: OrderedDict[tuple[str, str], Message] = OrderedDict()
+        self._told: OrderedDict[tuple[str, str], SlackMessage] = OrderedDict()
 
-    async def settle(self, posting: Posting, place: Place, ending: Ending) -> None:
+    async def settle(self, posting: Posting, location: CardLocation, ending: Ending) -> None:
         """Raise ChannelUnavailable if it has to be tried again."""
         card = posting.card
         made = render_settled(posting.request_id, posting.questions, card, ending, self._here)
         remainder = settled_remainder(card, ending, self._here)
         changed = [
-            await self._update(place.channel, part.ts, message or remainder)
-            for part, message in zip_longest(place.parts, made[: len(place.parts)])
+            await self._update(location.channel, part.ts, message or remainder)
+            for part, message in zip_longest(location.parts, made[: len(location.parts)])
         ]
-        for marked in await self._copies(posting, place) if place.copied else ():
-            number = marked.mark.part
+        for tagged in await self._copies(posting, location) if location.copied else ():
+            number = tagged.mark.part
             message = made[number] if 0 <= number < len(made) else remainder
-            changed.append(await self._update(place.channel, marked.ts, message))
+            changed.append(await self._update(location.channel, tagged.ts, message))
         if not all(changed):
-            await self._tell_in_thread(place, made[0])
+            await self._tell_in_thread(location, made[0])
 
-    async def _copies(self, posting: Posting, place: Place) -> list[Marked]:
+    async def _copies(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         try:
-            return await self._poster.copies(posting, place)
+            return await self._poster.copies(posting, location)
         except Refused as exc:
             log.warning("copies of a card could not be searched", extra={"why": str(exc)})
             return []
 
-    async def _update(self, channel: str, ts: str, message: Message) -> bool:
+    async def _update(self, channel: str, ts: str, message: SlackMessage) -> bool:
         """Change a message. Return False if Slack lets nobody change it."""
         try:
             await self._web.update(channel, ts, message)
@@ -68,12 +68,12 @@ class Settler:
                 raise
         return True
 
-    async def _tell_in_thread(self, place: Place, message: Message) -> None:
+    async def _tell_in_thread(self, location: CardLocation, message: SlackMessage) -> None:
         """Say how it ended below a card that must stay as it is."""
-        where = (place.channel, place.parts[0].ts)
+        where = (location.channel, location.parts[0].ts)
         if self._told.get(where) == message:
             return
-        await self._web.post(place.channel, place.root, message)
+        await self._web.post(location.channel, location.root, message)
         self._told[where] = message
-        while len(self._told) > _TOLD_MOST:
+        while len(self._told) > _MAX_TOLD:
             self._told.popitem(last=False)

@@ -11,7 +11,7 @@ from pynchy.channels.slack import blocks
 from pynchy.channels.slack.channel import PACE_SECONDS, Secrets
 from pynchy.channels.slack.ids import read_chat
 from pynchy.channels.slack.manifest import SCOPES
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Refused, TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
 from pynchy.errors import ChannelUnavailable
@@ -34,7 +34,7 @@ _REINSTALL = "compare the app with `pynchy slack manifest`, and reinstall it to 
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SlackCheck:
     """What was looked at and found; without a fix, all is well."""
 
     check: str
@@ -44,19 +44,19 @@ class Look:
 
 async def examine(
     table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
-) -> list[Look]:
+) -> list[SlackCheck]:
     """Return everything that there is to say; nothing here takes long or raises."""
     web = Web(secrets.bot_token, table.api_url, PACE_SECONDS)
     web.open()
     # Test cards keep the pace, and each chat is looked at.
     limit = _SECONDS + 2 * PACE_SECONDS * len(settings.groups)
-    found: list[Look] = []
+    found: list[SlackCheck] = []
     try:
         async with asyncio.timeout(limit):
             async for look in _looks(web, table, secrets, settings, post=post):
                 found.append(look)  # noqa: PERF401 - what was found before a time-out counts
     except TimeoutError:
-        found.append(Look("slack", f"no answer within {limit:g} s", "try again later"))
+        found.append(SlackCheck("slack", f"no answer within {limit:g} s", "try again later"))
     finally:
         await web.close()
     return found
@@ -64,7 +64,7 @@ async def examine(
 
 async def _looks(
     web: Web, table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
-) -> AsyncIterator[Look]:
+) -> AsyncIterator[SlackCheck]:
     chats = {n: g.chat.get(SLACK, "") for n, g in settings.groups.items() if SLACK in g.channels}
     # What can be seen without asking Slack comes first: it explains what Slack then says.
     wrong = [*_look_at_tokens(table, secrets), *_look_at_addresses(chats)]
@@ -84,58 +84,60 @@ async def _looks(
             yield await _look_at_chat(web, name, jid, post=post)
 
 
-def _look_at_tokens(table: SlackChannelSettings, secrets: Secrets) -> Iterator[Look]:
+def _look_at_tokens(table: SlackChannelSettings, secrets: Secrets) -> Iterator[SlackCheck]:
     """Say which tokens cannot be what they should be, by how they begin."""
     if not secrets.bot_token.startswith(_BOT_TOKENS):
         fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
-        yield Look("slack bot token", "does not begin as a bot token does", fix)
+        yield SlackCheck("slack bot token", "does not begin as a bot token does", fix)
     if table.mode == "socket" and not secrets.app_token.startswith("xapp-"):
         fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
-        yield Look("slack app token", "does not begin as an app-level token does", fix)
+        yield SlackCheck("slack app token", "does not begin as an app-level token does", fix)
 
 
-def _look_at_addresses(chats: Mapping[str, str]) -> Iterator[Look]:
+def _look_at_addresses(chats: Mapping[str, str]) -> Iterator[SlackCheck]:
     """Say which groups have no chat that Slack could know."""
     for name, jid in chats.items():
         if not _CHAT.match(jid):
             fix = f'in [groups.{name}]: chat = {{ {SLACK} = "C…" }}, the id and not the name'
-            yield Look(f"slack chat of {name}", jid or "none", fix)
+            yield SlackCheck(f"slack chat of {name}", jid or "none", fix)
 
 
-async def _look_at_bot(web: Web, table: SlackChannelSettings) -> Look:
+async def _look_at_bot(web: Web, table: SlackChannelSettings) -> SlackCheck:
     try:
         who = await web.call(web.client.auth_test)
     except TokenRefused as exc:
         fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
-        return Look("slack bot token", str(exc), fix)
+        return SlackCheck("slack bot token", str(exc), fix)
     except ChannelUnavailable as exc:
-        return Look("slack", str(exc), f"see whether {table.api_url} can be reached from here")
-    return Look("slack bot token", f"{who.get('user')} in the workspace {who.get('team')}")
+        return SlackCheck(
+            "slack", str(exc), f"see whether {table.api_url} can be reached from here"
+        )
+    return SlackCheck("slack bot token", f"{who.get('user')} in the workspace {who.get('team')}")
 
 
-async def _look_at_scopes(web: Web) -> Look:
+async def _look_at_scopes(web: Web) -> SlackCheck:
     try:
         granted = await web.scopes()
     except ChannelUnavailable as exc:
-        return Look("slack scopes", str(exc), "try again later")
+        return SlackCheck("slack scopes", str(exc), "try again later")
     if granted is None:
-        return Look("slack scopes", "Slack does not say which the app has")
+        return SlackCheck("slack scopes", "Slack does not say which the app has")
     missing = [scope for scope in SCOPES if scope not in granted]
     if missing:
-        return Look("slack scopes", f"missing: {', '.join(missing)}", _REINSTALL)
-    return Look("slack scopes", "all that are needed")
+        return SlackCheck("slack scopes", f"missing: {', '.join(missing)}", _REINSTALL)
+    return SlackCheck("slack scopes", "all that are needed")
 
 
-async def _look_at_app_token(web: Web, table: SlackChannelSettings, secrets: Secrets) -> Look:
+async def _look_at_app_token(web: Web, table: SlackChannelSettings, secrets: Secrets) -> SlackCheck:
     try:
         await web.call(web.client.apps_connections_open, app_token=secrets.app_token)
     except ChannelUnavailable as exc:
         fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
-        return Look("slack app token", str(exc), fix)
-    return Look("slack app token", "opens a socket")
+        return SlackCheck("slack app token", str(exc), fix)
+    return SlackCheck("slack app token", "opens a socket")
 
 
-async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Look:
+async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> SlackCheck:
     check = f"slack chat of {group}"
     channel, thread = read_chat(jid)
     try:
@@ -143,10 +145,10 @@ async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Look:
         if post:
             await web.post(channel, thread, _test_card(group))
     except Refused as exc:
-        return Look(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
+        return SlackCheck(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
     except ChannelUnavailable as exc:
-        return Look(check, f"{jid}: {exc}", "try again later")
-    return Look(check, name + (", and a test card is there" if post else ""))
+        return SlackCheck(check, f"{jid}: {exc}", "try again later")
+    return SlackCheck(check, name + (", and a test card is there" if post else ""))
 
 
 async def _enter(web: Web, channel: str) -> str:
@@ -163,11 +165,11 @@ async def _enter(web: Web, channel: str) -> str:
     return f"#{found.get('name') or channel}"
 
 
-def _test_card(group: str) -> Message:
+def _test_card(group: str) -> SlackMessage:
     told = "This is a test card. Questions will look like it, with buttons. Nothing to answer."
     made = [
         blocks.header("pynchy works here"),
         blocks.context(f"Group: {group}"),
         blocks.section(told),
     ]
-    return Message(blocks.fallback("pynchy works here: a test card"), made)
+    return SlackMessage(blocks.fallback("pynchy works here: a test card"), made)

@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from pynchy.channels.measuring import head, length
+from pynchy.channels.text import head, length
 
 # Control characters that Slack may refuse, and marks that turn the direction of writing around.
 _HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")

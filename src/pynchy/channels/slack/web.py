@@ -18,17 +18,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from pynchy.channels.slack import limits
-from pynchy.channels.slack.pace import Patience, SlackTurns
+from pynchy.channels.slack.pace import RetryAfterHandler, SlackRateLimiter
 from pynchy.channels.slack.payloads import dict_in, dicts_in
 from pynchy.channels.slack.plain import in_plain_words
-from pynchy.channels.slack.render import Message
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 6.0
 _ATTEMPTS = 3
-_AGAIN_SECONDS = 0.5
+_RETRY_SECONDS = 0.5
 _RATE_LIMIT_RETRIES = 50
 _SERVER_ERROR = 500
 _PAGE = 200
@@ -68,7 +68,7 @@ class Web:
         self._token = token
         self._api_url = api_url
         self._pace_seconds = pace_seconds
-        self._turns: dict[str, SlackTurns] = {}
+        self._limiters: dict[str, SlackRateLimiter] = {}
         self._session: aiohttp.ClientSession | None = None
         self.client = self._make_client(None)
 
@@ -92,15 +92,17 @@ class Web:
             except ReplyLost:
                 if attempt == _ATTEMPTS:
                     raise
-            await asyncio.sleep(_AGAIN_SECONDS * 2**attempt)
+            await asyncio.sleep(_RETRY_SECONDS * 2**attempt)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def post(
-        self, channel: str, thread: str | None, message: Message, **more: object
+        self, channel: str, thread: str | None, message: SlackMessage, **more: object
     ) -> tuple[str, str]:
         """Post once. Return the conversation and the timestamp. Raise ReplyLost if in doubt."""
         message = self._fitting(message)
-        async with self._turns.setdefault(channel, SlackTurns(self._pace_seconds, ReplyLost)):
+        async with self._limiters.setdefault(
+            channel, SlackRateLimiter(self._pace_seconds, ReplyLost)
+        ):
             posted = await self._once(
                 self.client.chat_postMessage,
                 channel=channel,
@@ -114,7 +116,7 @@ class Web:
             )
         return str(posted.get("channel", channel)), str(posted["ts"])
 
-    async def update(self, channel: str, ts: str, message: Message) -> None:
+    async def update(self, channel: str, ts: str, message: SlackMessage) -> None:
         """Change one of our own messages; the same again changes nothing."""
         message = self._fitting(message)
         await self.call(
@@ -167,7 +169,7 @@ class Web:
             raise ReplyLost("Slack answered with something that is not JSON")
         return response.data
 
-    def _fitting(self, message: Message) -> Message:
+    def _fitting(self, message: SlackMessage) -> SlackMessage:
         """Return the message, or as much of it in plain words as Slack takes."""
         wrong = limits.violations(message.text, message.blocks)
         if not wrong:
@@ -181,7 +183,7 @@ class Web:
             base_url=self._api_url,
             timeout=int(CALL_SECONDS),
             session=session,
-            retry_handlers=[Patience(max_retry_count=_RATE_LIMIT_RETRIES)],
+            retry_handlers=[RetryAfterHandler(max_retry_count=_RATE_LIMIT_RETRIES)],
         )
 
 

@@ -9,6 +9,6 @@ standing, supervisor  how the connection stands; a child is kept running
 account, pairing      whose session it is; pairing a phone, and logging out
 outbox, sending       written down, then sent; never silently twice
 audience, book        who may answer where; which cards stand in which chat
-hearing               from the shelf to the desk, and refusals back
+hearing               from the queue to the reply handler, and refusals back
 channel, setup        all of it together; a look whether it can work
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pynchy.channels.whatsapp.jids import all_normal
-from pynchy.folder import Folder, UnsafeFile
+from pynchy.channels.whatsapp.addresses import all_normal
+from pynchy.safe_folder import Folder, UnsafeFile
 
 _FILE = "account.json"
 _CAP = 10_000

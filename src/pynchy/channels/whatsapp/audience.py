@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pynchy.channels.whatsapp.jids import all_normal, normal
-from pynchy.channels.whatsapp.said import Said
+from pynchy.channels.whatsapp.addresses import all_normal, normal
+from pynchy.channels.whatsapp.inbound_message import InboundMessage
 from pynchy.config import WHATSAPP, Settings
 from pynchy.model import GroupName
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class WhatsAppGroups:
     """What the settings say; `people` are the entries of a group's list by how they compare."""
 
     chats: frozenset[str] = frozenset()
@@ -24,19 +24,19 @@ class Audience:
         listed = self.people.get(group, {})
         return next((listed[form] for form in senders if form in listed), None)
 
-    def knows(self, said: Said) -> bool:
+    def knows(self, said: InboundMessage) -> bool:
         """True if this person may answer for any group."""
         return any(self.entry_of(group, said.senders) is not None for group in self.people)
 
 
-def audience_of(settings: Settings) -> Audience:
+def read_groups(settings: Settings) -> WhatsAppGroups:
     """Return the audience of the groups that ask in WhatsApp."""
     groups = {
         GroupName(name): group
         for name, group in settings.groups.items()
         if WHATSAPP in group.channels
     }
-    return Audience(
+    return WhatsAppGroups(
         all_normal(group.chat.get(WHATSAPP, "") for group in groups.values()),
         any(group.self_chat for group in groups.values()),
         {

@@ -1,7 +1,7 @@
 """The WhatsApp channel: one paired account, each group in its own chat.
 
 Cards are numbered text; how a question ended is said in a message that quotes the card. A child
-process talks to WhatsApp, and what it keeps on the shelf is judged here.
+process talks to WhatsApp, and what it keeps on the queue is judged here.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.numbered import NumberedCard, render_card, render_settled
-from pynchy.channels.whatsapp.audience import Audience
-from pynchy.channels.whatsapp.book import Book, Entry
-from pynchy.channels.whatsapp.hearing import Hearing, Means
-from pynchy.channels.whatsapp.jids import normal
+from pynchy.channels.whatsapp.addresses import normal
+from pynchy.channels.whatsapp.audience import WhatsAppGroups
+from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
+from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.outbox import CARD, Outbox, Record, digest
 from pynchy.channels.whatsapp.sending import (
     CONFIRM_SECONDS,
@@ -26,18 +27,17 @@ from pynchy.channels.whatsapp.sending import (
     Quote,
     Sender,
 )
-from pynchy.channels.whatsapp.shelf import Shelf
 from pynchy.channels.whatsapp.supervisor import MaybeSent, Supervisor
 from pynchy.config import WHATSAPP, WhatsAppChannelSettings
 from pynchy.errors import ChannelUnavailable
-from pynchy.folder import Folder
 from pynchy.model import Card, Ending, Question, RequestId, ShownCard
+from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
 
 # WhatsApp takes 65,536 characters, and folds a message after some thousand.
-MOST_TEXT = 16_000
-_AGAIN = "\n(Sent again: the first one may not have arrived.)"
+MAX_TEXT = 16_000
+_RETRY_SECONDS = "\n(Sent again: the first one may not have arrived.)"
 
 
 def make_home(data: Path) -> Path:
@@ -59,37 +59,39 @@ class WhatsAppChannel(Channel):
     # in one chat wait for one another. When WhatsApp is down, that is known much sooner.
     least_send_timeout = 10 * (CONFIRM_SECONDS + READY_SECONDS)
 
-    def __init__(self, home: Path, store: Path, audience: Audience, pace_seconds: float) -> None:
+    def __init__(
+        self, home: Path, store: Path, audience: WhatsAppGroups, pace_seconds: float
+    ) -> None:
         self._home = home
         self._audience = audience
-        self._shelf = Shelf(home)
+        self._queue = InboundQueue(home)
         self._outbox = Outbox(home)
-        self._book = Book()
+        self._cards = ChatCards()
         order = {"chats": sorted(audience.chats), "self_chat": audience.self_chat}
         self._supervisor = Supervisor(home, store, order | {"purpose": "serve"}, self._hear)
         self._sender = Sender(self._supervisor, self._outbox, pace_seconds)
-        self._hearing: Hearing | None = None
+        self._inbound: InboundProcessor | None = None
         self._running: asyncio.Task[None] | None = None
 
-    async def open(self, desk: ReplyDesk) -> None:
+    async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for WhatsApp: it is tried until it works; `problem` tells."""
-        await asyncio.to_thread(self._shelf.make)
-        await asyncio.to_thread(self._shelf.tidy)
+        await asyncio.to_thread(self._queue.make)
+        await asyncio.to_thread(self._queue.tidy)
         records = await asyncio.to_thread(self._outbox.load)
         await self._supervisor.load()
-        for shown in desk.open_cards(self.name):
+        for shown in handler.open_cards(self.name):
             self._take_up(shown)
         for record in records:
-            self._book.put_over(record)
-        means = Means(
-            self._shelf, self._book, self._outbox, self._sender, self._audience, self._own_forms
+            self._cards.put_over(record)
+        means = InboundContext(
+            self._queue, self._cards, self._outbox, self._sender, self._audience, self._own_forms
         )
-        self._hearing = Hearing(self.name, desk, means)
-        self._supervisor.on_ended = self._hearing.look
-        self._running = asyncio.create_task(self._run(self._hearing), name=self.name)
+        self._inbound = InboundProcessor(self.name, handler, means)
+        self._supervisor.on_ended = self._inbound.look
+        self._running = asyncio.create_task(self._run(self._inbound), name=self.name)
 
     async def close(self) -> None:
-        """See Channel. What was said and not judged yet stays on the shelf."""
+        """See Channel. What was said and not judged yet stays on the queue."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -105,15 +107,15 @@ class WhatsAppChannel(Channel):
         """See Channel."""
         record = self._outbox.record(card, request_id, jid, self._address(jid))
         made = NumberedCard(card.short_id, request_id, card.group, questions, card.timestamp)
-        self._book.put(Entry(made, jid, record.address))
+        self._cards.put(ChatCard(made, jid, record.address))
 
         def text(repeated: bool) -> str:  # noqa: FBT001 - what Sender passes
-            return render_card(questions, replace(card, repeated=repeated), MOST_TEXT)
+            return render_card(questions, replace(card, repeated=repeated), MAX_TEXT)
 
         try:
             sent = await self._sender.send(record, CARD, text)
         except ChannelUnavailable as exc:
-            self._book.give_up(record.key, may_be_there=isinstance(exc, MaybeSent))
+            self._cards.give_up(record.key, may_be_there=isinstance(exc, MaybeSent))
             raise
         self._note_sent(record, sent)
         return sent
@@ -133,11 +135,11 @@ class WhatsAppChannel(Channel):
             return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
         key = (card.group, request_id)
-        self._book.end(key, card.ending, self.name)
+        self._cards.end(key, card.ending, self.name)
         record = self._outbox.record(card, request_id, jid, self._address(jid))
         quote = Quote(message_id, self._own_jid(), _beginning(questions, card))
         sent = await self._tell_ending(record, questions, card, card.ending, quote)
-        self._book.add_message(key, sent)
+        self._cards.add_message(key, sent)
 
     def problem(self) -> str | None:
         """See Channel."""
@@ -145,14 +147,14 @@ class WhatsAppChannel(Channel):
             return "it has stopped by itself; restart pynchy"
         return None if self._running is None else self._supervisor.problem()
 
-    async def _run(self, hearing: Hearing) -> None:
+    async def _run(self, inbound: InboundProcessor) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._supervisor.run(), name=self.name)
-            tasks.create_task(hearing.run(), name=self.name)
+            tasks.create_task(inbound.run(), name=self.name)
 
     def _hear(self, name: str) -> None:
-        if self._hearing is not None:
-            self._hearing.hear(name)
+        if self._inbound is not None:
+            self._inbound.hear(name)
 
     async def _tell_ending(
         self,
@@ -162,24 +164,24 @@ class WhatsAppChannel(Channel):
         ending: Ending,
         quote: Quote,
     ) -> str:
-        told = render_settled(questions, card, ending, self.name, MOST_TEXT)
+        told = render_settled(questions, card, ending, self.name, MAX_TEXT)
         part = f"ending {digest(told)[:16]}"
         return await self._sender.send(
-            record, part, lambda repeated: told + (_AGAIN if repeated else ""), quote
+            record, part, lambda repeated: told + (_RETRY_SECONDS if repeated else ""), quote
         )
 
     def _take_up(self, shown: ShownCard) -> None:
-        """Note a card that the desk knows, with what was sent about it."""
+        """Note a card that the reply handler knows, with what was sent about it."""
         card, address = NumberedCard.of(shown), normal(shown.jid) or self._own_jid()
         record = self._outbox.record(shown.card, card.request_id, shown.jid, address)
-        self._book.put(Entry(card, shown.jid, address))
+        self._cards.put(ChatCard(card, shown.jid, address))
         self._note_sent(record, shown.message_id)
 
     def _note_sent(self, record: Record, message_id: str) -> None:
         """Note the card's message, and by WhatsApp's own clock when it was asked."""
-        self._book.add_message(record.key, message_id)
+        self._cards.add_message(record.key, message_id)
         sent = record.parts.get(CARD)
-        if sent is not None and sent.at and (entry := self._book.get(record.key)) is not None:
+        if sent is not None and sent.at and (entry := self._cards.get(record.key)) is not None:
             # People's messages are stamped in whole seconds.
             at = datetime.fromtimestamp(math.floor(sent.at), UTC)
             entry.card = replace(entry.card, asked_at=at)

@@ -22,33 +22,38 @@ from pathlib import Path
 from types import ModuleType
 
 from pynchy.channels.whatsapp.account import forget_account, keep_account
-from pynchy.channels.whatsapp.jids import all_normal
-from pynchy.channels.whatsapp.keeping import Keeper
-from pynchy.channels.whatsapp.line import Body, Line
+from pynchy.channels.whatsapp.addresses import all_normal
+from pynchy.channels.whatsapp.connection_status import ConnectionStatus
+from pynchy.channels.whatsapp.inbound_message import InboundMessage
+from pynchy.channels.whatsapp.inbound_queue import InboundQueue
+from pynchy.channels.whatsapp.inbound_writer import InboundWriter
+from pynchy.channels.whatsapp.json_lines import Body, JsonLines
 from pynchy.channels.whatsapp.process import STAND_IN
-from pynchy.channels.whatsapp.said import Said
-from pynchy.channels.whatsapp.shelf import Shelf
-from pynchy.channels.whatsapp.standing import Standing
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 2.0
 _LOCK_SECONDS = 5.0
-_LOOK_SECONDS = 0.1
-_MOST_LOG = 5_000_000
+_POLL_SECONDS = 0.1
+_MAX_LOG = 5_000_000
 _BEAT_SECONDS = 20.0
 # Words in an error after which the message may be there all the same.
 _DOUBTFUL = ("timed out", "timeout", "deadline", "cancel", "closed")
 # With these there is nothing left to do here: the host decides what comes next.
-_FINAL = {Standing.LOGGED_OUT, Standing.REPLACED, Standing.BANNED, Standing.OUTDATED}
+_FINAL = {
+    ConnectionStatus.LOGGED_OUT,
+    ConnectionStatus.REPLACED,
+    ConnectionStatus.BANNED,
+    ConnectionStatus.OUTDATED,
+}
 
 
 class Child:
     """Serves one host, by its order, for as long as the line lasts."""
 
-    def __init__(self, line: Line, home: Path, store: Path, order: Body) -> None:
-        from pynchy.channels.whatsapp.library import Client, NeonizeError  # noqa: PLC0415 - heavy
+    def __init__(self, line: JsonLines, home: Path, store: Path, order: Body) -> None:
+        from pynchy.channels.whatsapp.neonize_client import Client, NeonizeError  # noqa: PLC0415 - heavy
 
         self._failure: type[Exception] = NeonizeError
         self._line = line
@@ -62,7 +67,7 @@ class Child:
         self._tasks: set[asyncio.Task[None]] = set()
         self._client = Client(store, self)
         chats = all_normal(map(str, order.get("chats") or ()))
-        self._keeper = Keeper(Shelf(home), chats, self._client.phone_of, line.say)
+        self._writer = InboundWriter(InboundQueue(home), chats, self._client.phone_of, line.say)
 
     async def run(self) -> None:
         """Connect, and return when the host has gone or nothing is left to do."""
@@ -73,32 +78,32 @@ class Child:
         await asyncio.wait((connection, obeying, over), return_when=asyncio.FIRST_COMPLETED)
         if connection.done() and not over.done():
             exc = None if connection.cancelled() else connection.exception()
-            self.stands(Standing.DISCONNECTED, str(exc or "the connection has ended"), 0.0)
+            self.stands(ConnectionStatus.DISCONNECTED, str(exc or "the connection has ended"), 0.0)
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._client.stop()
 
-    def said(self, said: Said) -> Coroutine[None, None, None]:
+    def said(self, said: InboundMessage) -> Coroutine[None, None, None]:
         """See Listener."""
-        return self._keeper.keep(said)
+        return self._writer.keep(said)
 
-    def stands(self, standing: Standing, detail: str, until: float) -> None:
+    def stands(self, status: ConnectionStatus, detail: str, until: float) -> None:
         """See Listener."""
         self._changes += 1
-        if standing is Standing.CONNECTED:
+        if status is ConnectionStatus.CONNECTED:
             self._start(self._greet(self._changes))
             return
-        if standing is Standing.LOGGED_OUT:
+        if status is ConnectionStatus.LOGGED_OUT:
             forget_account(self._home)
-        self._line.say(event="stands", standing=standing, detail=detail, until=until)
-        if standing in _FINAL:
+        self._line.say(event="stands", status=status, detail=detail, until=until)
+        if status in _FINAL:
             self._over.set()
 
     def shows_qr(self, code: str) -> None:
         """See Listener."""
         if not self._pairs:
             # The session is gone, whatever our files say.
-            self.stands(Standing.LOGGED_OUT, "there is no session", 0.0)
+            self.stands(ConnectionStatus.LOGGED_OUT, "there is no session", 0.0)
         elif not self._number:
             self._line.say(event="qr", code=code)
         else:
@@ -125,10 +130,10 @@ class Child:
         if account.jid:
             keep_account(self._home, account)
         if self._self_chat:
-            self._keeper.chats |= account.forms
-        self._line.say(event="stands", standing=Standing.CONNECTED, detail="", until=0.0)
+            self._writer.chats |= account.forms
+        self._line.say(event="stands", status=ConnectionStatus.CONNECTED, detail="", until=0.0)
         if not self._pairs:
-            await self._keeper.finish_all()
+            await self._writer.finish_all()
 
     async def _pair_phone(self, number: str) -> None:
         try:
@@ -193,20 +198,20 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
 def cut_log(fd: int) -> None:
     """Empty a log that has grown too long."""
     found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_size > _MOST_LOG:
+    if stat.S_ISREG(found.st_mode) and found.st_size > _MAX_LOG:
         os.ftruncate(fd, 0)
 
 
 async def serve(fd: int, home: Path, store: Path) -> None:
     """Serve the host at the other end of the socket."""
-    line = await Line.on(socket.socket(fileno=fd))
+    line = await JsonLines.on(socket.socket(fileno=fd))
     order = await line.hear()
     if order is None:
         return
     lock = await _lock(home)
     if lock is None:
         told = "another process of pynchy still uses the session"
-        line.say(event="stands", standing=Standing.DISCONNECTED, detail=told, until=0.0)
+        line.say(event="stands", status=ConnectionStatus.DISCONNECTED, detail=told, until=0.0)
     else:
         await Child(line, home, store, order).run()
     line.close()
@@ -221,7 +226,7 @@ async def _lock(home: Path) -> int | None:
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
                 else:
                     return fd
     os.close(fd)
@@ -246,9 +251,9 @@ def main(arguments: list[str]) -> None:
 
         install(address)
     if arguments == ["--version"]:
-        from pynchy.channels.whatsapp import library  # noqa: PLC0415 - heavy
+        from pynchy.channels.whatsapp import neonize_client  # noqa: PLC0415 - heavy
 
-        print(json.dumps({"library": library.__name__, "version": version("neonize")}))  # noqa: T201
+        print(json.dumps({"library": neonize_client.__name__, "version": version("neonize")}))  # noqa: T201
         return
     fd, home, store = arguments
     asyncio.run(serve(int(fd), Path(home), Path(store)))

@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pynchy.folder import Folder, UnsafeFile
 from pynchy.model import Card, GroupName, RequestId, ShortId
+from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 
 CARD = "card"
 _CAP = 1_000_000
-_MOST_RECORDS = 1_000
+_MAX_RECORDS = 1_000
 # Each record has some, and what was said beside them.
-_MOST_MARKS = 10 * _MOST_RECORDS
+_MAX_MARKS = 10 * _MAX_RECORDS
 
 
 @dataclass(slots=True)
@@ -66,9 +66,9 @@ class Outbox:
         self._folder.make()
         self._folder.clear_temporary()
         names = sorted(self._folder.names(), key=lambda name: self._folder.stat(name).st_mtime)
-        for name in names[:-_MOST_RECORDS]:
+        for name in names[:-_MAX_RECORDS]:
             self._folder.remove(name)
-        for name in names[-_MOST_RECORDS:]:
+        for name in names[-_MAX_RECORDS:]:
             if (record := self._read(name)) is not None:
                 self._take(record)
         return list(self._records.values())
@@ -111,7 +111,7 @@ class Outbox:
         self._records.move_to_end(record.key)
         for attempt in record.parts.values():
             self._mark(attempt.message_id, *attempt.digests)
-        while len(self._records) > _MOST_RECORDS:
+        while len(self._records) > _MAX_RECORDS:
             _, old = self._records.popitem(last=False)
             self._folder.remove(_name(old))
 
@@ -119,7 +119,7 @@ class Outbox:
         for mark in filter(None, marks):
             self._own[mark] = None
             self._own.move_to_end(mark)
-        while len(self._own) > _MOST_MARKS:
+        while len(self._own) > _MAX_MARKS:
             self._own.popitem(last=False)
 
     def _keep(self, record: Record) -> None:

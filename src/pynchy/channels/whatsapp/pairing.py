@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pynchy.channels.whatsapp.account import Account, forget_account, read_account
-from pynchy.channels.whatsapp.line import Body
+from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus
+from pynchy.channels.whatsapp.json_lines import Body
 from pynchy.channels.whatsapp.process import LOG, Process
-from pynchy.channels.whatsapp.standing import Standing, State
 from pynchy.errors import ChannelUnavailable
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 
 _ASK_SECONDS = 20.0
 
@@ -37,7 +37,7 @@ async def pair(
                         show(kind, code)
                     case {"event": "paired", "error": str(error)} if error:
                         raise ChannelUnavailable(f"the phone was not paired: {error}")
-                    case {"event": "stands", "standing": Standing.CONNECTED}:
+                    case {"event": "stands", "status": ConnectionStatus.CONNECTED}:
                         return _account(home)
                     case {"event": "stands"}:
                         raise ChannelUnavailable(_words(body))
@@ -65,9 +65,11 @@ async def _ask(home: Path, store: Path, do: str) -> Body:
         async with asyncio.timeout(_ASK_SECONDS), _child(home, store, do) as told:
             async for body in told:
                 match body:
-                    case {"event": "stands", "standing": Standing.CONNECTED}:
+                    case {"event": "stands", "status": ConnectionStatus.CONNECTED}:
                         told.say(do=do, id=1)
-                    case {"event": "stands", "standing": Standing.LOGGED_OUT} if do == "logout":
+                    case {"event": "stands", "status": ConnectionStatus.LOGGED_OUT} if (
+                        do == "logout"
+                    ):
                         return {}
                     case {"event": "stands"}:
                         raise ChannelUnavailable(_words(body))
@@ -87,7 +89,7 @@ def forget(home: Path, store: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-class _Told:
+class _ChildReports:
     """What a child tells, one thing after another."""
 
     def __init__(self, process: Process) -> None:
@@ -105,10 +107,12 @@ class _Told:
 
 
 @asynccontextmanager
-async def _child(home: Path, store: Path, purpose: str, **order: str) -> AsyncIterator[_Told]:
+async def _child(
+    home: Path, store: Path, purpose: str, **order: str
+) -> AsyncIterator[_ChildReports]:
     process = await Process.start(home, store, purpose=purpose, **order)
     try:
-        yield _Told(process)
+        yield _ChildReports(process)
     finally:
         await process.end()
 
@@ -121,5 +125,7 @@ def _account(home: Path) -> Account:
 
 
 def _words(body: Body) -> str:
-    state = State(Standing(body["standing"]), str(body["detail"]), float(body["until"]))
+    state = ConnectionState(
+        ConnectionStatus(body["status"]), str(body["detail"]), float(body["until"])
+    )
     return state.problem() or "not connected"

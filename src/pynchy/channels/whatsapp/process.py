@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from pynchy.channels.whatsapp.line import Body, Line
+from pynchy.channels.whatsapp.json_lines import Body, JsonLines
 
 _MODULE = "pynchy.channels.whatsapp.child"
 _END_SECONDS = 4.0
@@ -34,7 +34,7 @@ _PASSED_PREFIXES = ("LC_", "PYTHON")
 class Process:
     """A child that runs; it ends when its line is closed."""
 
-    def __init__(self, process: asyncio.subprocess.Process, line: Line) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, line: JsonLines) -> None:
         self._process = process
         self.line = line
 
@@ -60,7 +60,7 @@ class Process:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        line = await Line.on(ours)
+        line = await JsonLines.on(ours)
         line.say(**order)
         return cls(process, line)
 

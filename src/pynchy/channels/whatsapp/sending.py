@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pynchy.channels.pacing import Turns
-from pynchy.channels.whatsapp.line import Body
+from pynchy.channels.rate_limit import RateLimiter
+from pynchy.channels.whatsapp.json_lines import Body
 from pynchy.channels.whatsapp.outbox import Outbox, Record
 from pynchy.channels.whatsapp.supervisor import MaybeSent, NotSent, Supervisor
 from pynchy.errors import ChannelUnavailable
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 CONFIRM_SECONDS = 20.0
 # Long enough for a child that was just started to connect.
 READY_SECONDS = 8.0
-_MOST_QUOTED = 300
+_MAX_QUOTED = 300
 _QUIET_SECONDS = 5.0
 
 MakeText = Callable[[bool], str]
@@ -46,7 +46,7 @@ class Sender:
         self._supervisor = supervisor
         self._outbox = outbox
         self._pace_seconds = pace_seconds
-        self._turns: dict[str, Turns] = {}
+        self._turns: dict[str, RateLimiter] = {}
 
     async def send(
         self, record: Record, part: str, make_text: MakeText, quote: Quote | None = None
@@ -106,7 +106,7 @@ class Sender:
     def _ask(self, address: str, text: str, quote: Quote | None) -> asyncio.Future[Body]:
         quoted = None if quote is None else {"id": quote.message_id, "by": quote.by}
         if quote is not None and quoted is not None:
-            quoted["text"] = quote.text[:_MOST_QUOTED]
+            quoted["text"] = quote.text[:_MAX_QUOTED]
         return self._supervisor.ask("send", to=address, text=text, quote=quoted)
 
     async def _confirmed(self, asked: asyncio.Future[Body]) -> Body:
@@ -128,5 +128,7 @@ class Sender:
         if not attempt.message_id:
             attempt.message_id, attempt.at = done.result()["sent"], done.result()["at"]
 
-    def _turn(self, address: str) -> Turns:
-        return self._turns.setdefault(address, Turns("WhatsApp", self._pace_seconds, MaybeSent))
+    def _turn(self, address: str) -> RateLimiter:
+        return self._turns.setdefault(
+            address, RateLimiter("WhatsApp", self._pace_seconds, MaybeSent)
+        )

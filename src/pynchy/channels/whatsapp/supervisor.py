@@ -1,7 +1,7 @@
 """Keep one child running, and know how the connection stands.
 
 A child that ends is started again, each time a little later; nothing is lost, since what people
-said lies on the shelf. Where connecting again would do harm, nobody does it until a person acts.
+said lies on the queue. Where connecting again would do harm, nobody does it until a person acts.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pynchy.channels.whatsapp.account import Account, read_account
-from pynchy.channels.whatsapp.line import Body
+from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
+from pynchy.channels.whatsapp.json_lines import Body
 from pynchy.channels.whatsapp.process import LOG, Process
-from pynchy.channels.whatsapp.standing import Standing, State, read_state
 from pynchy.errors import ChannelUnavailable
-from pynchy.folder import Folder
+from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
 
-_AGAIN_SECONDS = 0.5
-_AGAIN_MOST_SECONDS = 60.0
-_LOOK_SECONDS = 1.0
+_RETRY_SECONDS = 0.5
+_RETRY_MAX_SECONDS = 60.0
+_POLL_SECONDS = 1.0
 # The library connects again by itself; after so long it is begun anew. So is a child that hangs.
 _SILENT_SECONDS = 90.0
 
@@ -38,7 +38,7 @@ class NotSent(ChannelUnavailable):
 
 
 class Supervisor:
-    """Runs children on one session. `hear` is called with the name of each message on the shelf.
+    """Runs children on one session. `hear` is called with the name of each message on the queue.
 
     `on_ended` is called when a child has ended, which may have kept what it could not tell.
     """
@@ -54,7 +54,7 @@ class Supervisor:
         self._process: Process | None = None
         self._stood = time.monotonic()
         self._changed = asyncio.Condition()
-        self.state = State(Standing.CONNECTING)
+        self.state = ConnectionState(ConnectionStatus.CONNECTING)
         self.trouble = ""
         self.on_ended: Callable[[], None] = lambda: None
         self.account: Account | None = None
@@ -78,8 +78,8 @@ class Supervisor:
             async with asyncio.timeout(seconds), self._changed:
                 await self._changed.wait_for(
                     lambda: (
-                        self.state.standing is Standing.CONNECTED
-                        or not self.state.standing.may_pass
+                        self.state.status is ConnectionStatus.CONNECTED
+                        or not self.state.status.may_pass
                     )
                 )
         except TimeoutError:
@@ -89,7 +89,7 @@ class Supervisor:
 
     def ask(self, do: str, **fields: object) -> asyncio.Future[Body]:
         """Ask the child to do something. The future raises MaybeSent if the child ends first."""
-        if self._process is None or self.state.standing is not Standing.CONNECTED:
+        if self._process is None or self.state.status is not ConnectionStatus.CONNECTED:
             raise NotSent(self.state.problem() or "not connected")
         number = next(self._numbers)
         asked = asyncio.get_running_loop().create_future()
@@ -99,7 +99,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Keep a child running, for ever."""
-        wait = _AGAIN_SECONDS
+        wait = _RETRY_SECONDS
         await self._wait_for_the_end_of_a_ban(read_state(self._home))
         while True:
             await self._wait_for_an_account()
@@ -107,38 +107,38 @@ class Supervisor:
             try:
                 await self._run_child()
             except OSError as exc:
-                await self._set(Standing.CRASHED, f"it cannot be started: {exc.strerror}")
-            if time.monotonic() - began > _AGAIN_MOST_SECONDS:
-                wait = _AGAIN_SECONDS
+                await self._set(ConnectionStatus.CRASHED, f"it cannot be started: {exc.strerror}")
+            if time.monotonic() - began > _RETRY_MAX_SECONDS:
+                wait = _RETRY_SECONDS
             await self._pause(wait)
-            wait = min(wait * 2, _AGAIN_MOST_SECONDS)
+            wait = min(wait * 2, _RETRY_MAX_SECONDS)
 
     async def _pause(self, seconds: float) -> None:
         """Wait before the next child, as long as the state asks for."""
-        if self.state.standing is Standing.BANNED:
+        if self.state.status is ConnectionStatus.BANNED:
             await self._wait_for_the_end_of_a_ban(self.state)
-        elif self.state.standing.needs_person:
+        elif self.state.status.needs_person:
             await asyncio.Event().wait()
-        elif self.state.standing is not Standing.LOGGED_OUT:
+        elif self.state.status is not ConnectionStatus.LOGGED_OUT:
             await asyncio.sleep(seconds)
 
-    async def _wait_for_the_end_of_a_ban(self, state: State | None) -> None:
-        if state is not None and state.standing is Standing.BANNED:
-            await self._set(Standing.BANNED, state.detail, state.until)
+    async def _wait_for_the_end_of_a_ban(self, state: ConnectionState | None) -> None:
+        if state is not None and state.status is ConnectionStatus.BANNED:
+            await self._set(ConnectionStatus.BANNED, state.detail, state.until)
             await asyncio.sleep(max(0.0, state.until - time.time()))
-        await self._set(Standing.CONNECTING)
+        await self._set(ConnectionStatus.CONNECTING)
 
     async def _wait_for_an_account(self) -> None:
         """Wait until somebody has paired a phone, with `pynchy whatsapp pair`."""
         while (account := await asyncio.to_thread(read_account, self._home)) is None:
-            if self.state.standing not in {Standing.LOGGED_OUT, Standing.UNPAIRED}:
-                await self._set(Standing.UNPAIRED)
-            await asyncio.sleep(_LOOK_SECONDS)
+            if self.state.status not in {ConnectionStatus.LOGGED_OUT, ConnectionStatus.UNPAIRED}:
+                await self._set(ConnectionStatus.UNPAIRED)
+            await asyncio.sleep(_POLL_SECONDS)
         self.account = account
 
     async def _run_child(self) -> None:
-        if self.state.standing in {Standing.LOGGED_OUT, Standing.UNPAIRED}:
-            await self._set(Standing.CONNECTING)
+        if self.state.status in {ConnectionStatus.LOGGED_OUT, ConnectionStatus.UNPAIRED}:
+            await self._set(ConnectionStatus.CONNECTING)
         self._stood = time.monotonic()
         self._process = process = await Process.start(self._path, self._store, **self._order)
         try:
@@ -147,16 +147,18 @@ class Supervisor:
         finally:
             self._process = None
             code = await process.end()
-        if self.state.standing in {Standing.CONNECTED, Standing.CONNECTING}:
+        if self.state.status in {ConnectionStatus.CONNECTED, ConnectionStatus.CONNECTING}:
             log.error("the child has died", extra={"code": code})
-            await self._set(Standing.CRASHED, f"exit code {code}; see {LOG} in {self._path}")
+            await self._set(
+                ConnectionStatus.CRASHED, f"exit code {code}; see {LOG} in {self._path}"
+            )
         # Those who try again at once must find the state as it is now.
         self._give_up()
         self.on_ended()
 
     async def _next(self, process: Process) -> Body | None:
         """Return what the child says next; None if it has ended, hangs, or does not connect."""
-        is_well = self.state.standing is Standing.CONNECTED
+        is_well = self.state.status is ConnectionStatus.CONNECTED
         since = time.monotonic() if is_well else self._stood
         patience = max(0.0, since + _SILENT_SECONDS - time.monotonic())
         try:
@@ -170,8 +172,8 @@ class Supervisor:
         match told:
             case {"event": "said", "name": str(name)}:
                 self._hear(name)
-            case {"event": "stands", "standing": standing, "detail": detail, "until": until}:
-                await self._set(Standing(standing), str(detail), float(until))
+            case {"event": "stands", "status": status, "detail": detail, "until": until}:
+                await self._set(ConnectionStatus(status), str(detail), float(until))
             case {"event": "alive"}:
                 pass
             case {"event": "trouble", "text": str(text)}:
@@ -183,11 +185,11 @@ class Supervisor:
             case _:
                 log.error("the child said something unknown", extra={"keys": sorted(told)})
 
-    async def _set(self, standing: Standing, detail: str = "", until: float = 0.0) -> None:
-        if standing is Standing.CONNECTED:
+    async def _set(self, status: ConnectionStatus, detail: str = "", until: float = 0.0) -> None:
+        if status is ConnectionStatus.CONNECTED:
             self.account = await asyncio.to_thread(read_account, self._home)
         self._stood = time.monotonic()
-        state = State.of(standing, time.time(), detail, until)
+        state = ConnectionState.of(status, time.time(), detail, until)
         # First on the disk: a host that dies now must not forget a ban.
         try:
             await asyncio.to_thread(state.keep, self._home)
@@ -196,7 +198,7 @@ class Supervisor:
         async with self._changed:
             self.state = state
             self._changed.notify_all()
-        log.info("the connection to WhatsApp has changed", extra={"state": standing})
+        log.info("the connection to WhatsApp has changed", extra={"state": status})
 
     def _give_up(self) -> None:
         calls, self._calls = self._calls, {}

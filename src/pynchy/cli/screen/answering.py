@@ -13,15 +13,15 @@ from typing import Any
 
 from rich.text import Text
 
-from pynchy.cli.client import Json
 from pynchy.cli.screen import sending
 from pynchy.cli.screen.clock import Clock
-from pynchy.cli.screen.kept import Kept, Part
-from pynchy.cli.screen.roster import Entry, Key, Roster, key_of
-from pynchy.cli.screen.sending import Outbox, Phase
+from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList, key_of
+from pynchy.cli.screen.saved_state import DraftPart, SavedState
+from pynchy.cli.screen.sending import Phase, SendQueue
 from pynchy.cli.text import flat, one_line
-from pynchy.cli.views import QuestionView
-from pynchy.datafolder import DataFolder
+from pynchy.cli.views import HostQuestion
+from pynchy.client import Json
+from pynchy.data_dir import DataFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +32,38 @@ class Errands:
     changed: Callable[[], Awaitable[None]]
 
 
-class Answering:
+class PersonReplies:
     """The person's side of every question."""
 
-    def __init__(self, data: DataFolder, by: str, clock: Clock, roster: Roster) -> None:
+    def __init__(self, data: DataFolder, by: str, clock: Clock, roster: QuestionList) -> None:
         self._data = data
         self._by = by
         self._clock = clock
         self._roster = roster
-        self._outbox = Outbox(clock.monotonic)
+        self._outbox = SendQueue(clock.monotonic)
         self._said: dict[Key, Text] = {}
         self._late: dict[Key, Text] = {}
-        self._sent: dict[Key, tuple[Part, ...]] = {}
+        self._sent: dict[Key, tuple[DraftPart, ...]] = {}
         self._counted: set[Key] = set()
-        self.kept = Kept(data.folder, clock.now)
+        self.kept = SavedState(data.folder, clock.now)
         self.undo_seconds: dict[str, float] = {"high": 3.0}
 
-    def parts(self, entry: Entry) -> tuple[Part, ...]:
+    def parts(self, entry: ListedQuestion) -> tuple[DraftPart, ...]:
         """Return what is marked and written for each question."""
         return self.kept.draft(entry.key, len(entry.view.questions))
 
-    def write(self, entry: Entry, texts: Mapping[int, str]) -> None:
+    def write(self, entry: ListedQuestion, texts: Mapping[int, str]) -> None:
         """Keep what is in the fields, unless it has been sent and counts."""
         if entry.key not in self._counted:
             parts = self.parts(entry)
             written = [replace(p, text=texts.get(at, p.text)) for at, p in enumerate(parts)]
             self.kept.keep(entry.key, written)
 
-    def is_busy(self, entry: Entry) -> bool:
+    def is_busy(self, entry: ListedQuestion) -> bool:
         """True if nothing can be changed: it is over, or being sent."""
         return entry.view.ending is not None or self._outbox.phase(entry.key) is not None
 
-    def mark(self, entry: Entry, at: int, number: int) -> bool:
+    def mark(self, entry: ListedQuestion, at: int, number: int) -> bool:
         """Mark an option. Return False if there is none of that number, or it is too late."""
         if self.is_busy(entry) or at >= len(entry.view.questions):
             return False
@@ -78,19 +78,19 @@ class Answering:
         self.say(entry.key, f"↵ sends “{label}”, u takes it back" if is_plain(entry) else "")
         return True
 
-    def missing(self, entry: Entry) -> int | None:
+    def missing(self, entry: ListedQuestion) -> int | None:
         """Return the first question for which nothing is marked or written, if any."""
         parts = enumerate(self.parts(entry))
         return next((at for at, part in parts if part.is_empty), None)
 
-    def take_back(self, entry: Entry) -> None:
+    def take_back(self, entry: ListedQuestion) -> None:
         """Take marks back, and with them what was about to be sent."""
         waited = self._outbox.take_back(entry.key)
         if waited or not self.is_busy(entry):
             self.kept.keep(entry.key, [replace(part, options=()) for part in self.parts(entry)])
             self.say(entry.key, "Taken back. Nothing was sent." if waited else "")
 
-    def submit(self, entry: Entry, errands: Errands, *, at_once: bool) -> None:
+    def submit(self, entry: ListedQuestion, errands: Errands, *, at_once: bool) -> None:
         """Send it, at once or after the time in which it can be taken back."""
         if self._outbox.phase(entry.key) is Phase.UNDO:
             self._send(entry.key, errands)
@@ -130,12 +130,12 @@ class Answering:
         """End it without an answer."""
         self._post(key, "decline", {"reason": reason} if reason else {}, errands)
 
-    def settle(self, view: QuestionView) -> None:
+    def settle(self, view: HostQuestion) -> None:
         """Forget what was said here if that is how it ended."""
         if sending.is_ours(view, self._sent.get(key_of(view), ()), self._by):
             self._forget(key_of(view))
 
-    def status(self, entry: Entry) -> Text:
+    def status(self, entry: ListedQuestion) -> Text:
         """Return the line below the question."""
         key = entry.key
         if entry.view.ending is not None:
@@ -192,13 +192,13 @@ class Answering:
         self._sent.pop(key, None)
 
 
-def is_plain(entry: Entry) -> bool:
+def is_plain(entry: ListedQuestion) -> bool:
     """True if one option is enough: a single question with a single choice."""
     questions = entry.view.questions
     return len(questions) == 1 and bool(questions[0].options) and not questions[0].multi_select
 
 
-def _marked(part: Part, number: int, *, multi: bool) -> Part:
+def _marked(part: DraftPart, number: int, *, multi: bool) -> DraftPart:
     if not multi:
         return replace(part, options=(number,))
     others = tuple(n for n in part.options if n != number)

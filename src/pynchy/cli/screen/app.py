@@ -9,11 +9,11 @@ from textual.message import Message
 from textual.widgets import Input, TextArea
 
 from pynchy.cli.screen import keymap
-from pynchy.cli.screen.aside import Aside
 from pynchy.cli.screen.clock import Clock
 from pynchy.cli.screen.feed import Feed, News
 from pynchy.cli.screen.inbox import InboxScreen
-from pynchy.datafolder import DataFolder
+from pynchy.cli.screen.side_screens import SideScreen
+from pynchy.data_dir import DataFolder
 
 
 class Told(Message):
@@ -70,7 +70,7 @@ class InboxApp(App[None]):
 
     def _is_not_meant(self, event: KeyPress) -> bool:
         """True for a key that does nothing by itself, where single keys are off."""
-        has_commands = isinstance(self.screen, (InboxScreen, Aside))
+        has_commands = isinstance(self.screen, (InboxScreen, SideScreen))
         is_typing = isinstance(self.focused, (Input, TextArea))
         if not has_commands or is_typing or self.inbox.single_keys:
             return False
@@ -80,7 +80,7 @@ class InboxApp(App[None]):
     async def on_told(self, message: Told) -> None:
         """Pass the news on."""
         await self.inbox.take(message.news)
-        if isinstance(self.screen, Aside):
+        if isinstance(self.screen, SideScreen):
             self.screen.look()
 
     async def action_quit(self) -> None:

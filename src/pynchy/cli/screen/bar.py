@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from pynchy.cli.following import Link
-from pynchy.cli.screen.kept import Kept
-from pynchy.cli.screen.roster import Roster
+from pynchy.cli.event_follower import HostLink
+from pynchy.cli.screen.question_list import QuestionList
+from pynchy.cli.screen.saved_state import SavedState
 from pynchy.cli.text import duration, one_line
 
 # The host says something at least every 15 seconds.
 SILENT_SECONDS = 25.0
 
 
-def counts(roster: Roster, kept: Kept, search: str) -> Text:
+def counts(roster: QuestionList, kept: SavedState, search: str) -> Text:
     """Return how many wait, are urgent, did not arrive or are hidden, and what is searched."""
     asleep = kept.asleep()
     waiting = roster.keys() - asleep.keys()
@@ -27,10 +27,10 @@ def counts(roster: Roster, kept: Kept, search: str) -> Text:
     return bar.append(f" · search: {one_line(search)}" if search else "", "yellow")
 
 
-def link_text(link: Link | None, silent_seconds: float) -> Text:
+def link_text(link: HostLink | None, silent_seconds: float) -> Text:
     """Return how the connection is."""
     ago = f"last seen {duration(silent_seconds)} ago"
-    if link is Link.GONE:
+    if link is HostLink.GONE:
         return Text(f"○ reconnecting, {ago}", "bold yellow")
     if link is None:
         return Text("○ connecting…", "yellow")

@@ -18,16 +18,16 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Static, TextArea
 
-from pynchy.cli.screen import words
-from pynchy.cli.screen.kept import Part
-from pynchy.cli.screen.roster import Entry
+from pynchy.cli.screen import markdown_text
+from pynchy.cli.screen.question_list import ListedQuestion
+from pynchy.cli.screen.saved_state import DraftPart
 from pynchy.cli.text import clean, duration, flat, moment, one_line
-from pynchy.cli.views import EndingView, QuestionView
+from pynchy.cli.views import HostEnding, HostQuestion
 from pynchy.inbox.keys import Action, hint
 from pynchy.model import Option, Question
 
 _DIGITS = 9
-_MOST_NAME = 60
+_MAX_NAME = 60
 _OUTCOMES = {
     "answered": "Answered",
     "declined": "Declined",
@@ -76,9 +76,9 @@ class Folding(Static):
         if not self._folded:
             shown = self._text.copy()
             if self._is_long:
-                shown.append("\n▾ fold (f)", words.QUIET)
+                shown.append("\n▾ fold (f)", markdown_text.QUIET)
         else:
-            shown = Text("\n").join(self._text[: words.LONG_TEXT].split("\n")[: self._head])
+            shown = Text("\n").join(self._text[: markdown_text.LONG_TEXT].split("\n")[: self._head])
             shown.append(("\n" if self._head else "") + f"▸ {self._summary} (f)", "bold")
         self.update(shown)
 
@@ -110,7 +110,7 @@ class Choice(Static, can_focus=True):
         line.append(flat(self._option.label), "bold")
         if self._option.description.strip():
             for row in clean(self._option.description).strip().split("\n"):
-                line.append(f"\n        {row}", words.QUIET)
+                line.append(f"\n        {row}", markdown_text.QUIET)
         self.set_class(marked, "marked")
         put(self, line)
 
@@ -137,7 +137,7 @@ class OwnWords(TextArea):
 class Asked(Vertical):
     """One question of a card."""
 
-    def __init__(self, at: int, count: int, question: Question, part: Part) -> None:
+    def __init__(self, at: int, count: int, question: Question, part: DraftPart) -> None:
         super().__init__(classes="asked")
         self.at = at
         self._count = count
@@ -151,10 +151,15 @@ class Asked(Vertical):
         header = "  ".join(filter(None, (nth, flat(question.header))))
         if header:
             yield Static(Text(header, "bold cyan"))
-        lines = words.count_lines(question.text)
-        is_long = lines > words.LONG_LINES or len(question.text) > words.LONG_TEXT
+        lines = markdown_text.count_lines(question.text)
+        is_long = lines > markdown_text.LONG_LINES or len(question.text) > markdown_text.LONG_TEXT
         summary = f"all of it, {_lines(lines)}"
-        yield Folding(words.markdown(question.text), summary, words.LONG_LINES, is_long=is_long)
+        yield Folding(
+            markdown_text.markdown(question.text),
+            summary,
+            markdown_text.LONG_LINES,
+            is_long=is_long,
+        )
         yield from self._choices()
         if question.default:
             said = ", ".join(flat(label) for label in question.default)
@@ -178,14 +183,14 @@ class CardPane(VerticalScroll, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="card")
-        self.entry: Entry | None = None
+        self.entry: ListedQuestion | None = None
 
     @property
     def asked(self) -> list[Asked]:
         """The questions of the card."""
         return list(self.query(Asked))
 
-    async def build(self, entry: Entry, parts: Sequence[Part], unsent: str) -> None:
+    async def build(self, entry: ListedQuestion, parts: Sequence[DraftPart], unsent: str) -> None:
         """Show the question from its beginning."""
         self.entry = entry
         async with self.batch():
@@ -200,7 +205,9 @@ class CardPane(VerticalScroll, can_focus=True):
             await self.remove_children()
             await self.mount(Static(text, classes="nothing"))
 
-    def tick(self, now: datetime, status: Text, parts: Sequence[Part], here: int | None) -> None:
+    def tick(
+        self, now: datetime, status: Text, parts: Sequence[DraftPart], here: int | None
+    ) -> None:
         """Show what has changed: the time, what is marked, and what the number keys go to."""
         if self.entry is None or not self.query("#head"):
             return
@@ -226,9 +233,9 @@ def put(static: Static, text: Text) -> None:
         static.update(text)
 
 
-def head(view: QuestionView, now: datetime) -> Text:
+def head(view: HostQuestion, now: datetime) -> Text:
     """Return the first lines of a card: who asks, about what, since when, until when."""
-    line = Text().append(one_line(view.agent, _MOST_NAME) or "An agent", "bold cyan")
+    line = Text().append(one_line(view.agent, _MAX_NAME) or "An agent", "bold cyan")
     line.append(f"  {view.group}", "dim")
     if view.urgency == "high":
         line.append("  urgent", "bold red")
@@ -247,7 +254,7 @@ def head(view: QuestionView, now: datetime) -> Text:
     return line
 
 
-def ending_text(view: QuestionView, ending: EndingView) -> Text:
+def ending_text(view: HostQuestion, ending: HostEnding) -> Text:
     """Return how it ended: who, where, what, and whether it arrived."""
     word = _OUTCOMES.get(ending.outcome, one_line(ending.outcome))
     good = ending.outcome in {"answered", "declined"}
@@ -271,13 +278,13 @@ def ending_text(view: QuestionView, ending: EndingView) -> Text:
     return text
 
 
-def _left(view: QuestionView, now: datetime) -> str:
+def _left(view: HostQuestion, now: datetime) -> str:
     left = duration((view.due_at - now).total_seconds())
     then = "then its default counts" if view.defaults_at == view.due_at else "then it expires"
     return f"{left} left, {then}"
 
 
-def _card(view: QuestionView, parts: Sequence[Part], unsent: str) -> Iterator[Widget]:
+def _card(view: HostQuestion, parts: Sequence[DraftPart], unsent: str) -> Iterator[Widget]:
     yield Static(id="head")
     if view.title:
         yield Static(Text(flat(view.title), "bold"), classes="title")
@@ -296,9 +303,9 @@ def _card(view: QuestionView, parts: Sequence[Part], unsent: str) -> Iterator[Wi
     yield Static(id="status")
 
 
-def _over(view: QuestionView, ending: EndingView, unsent: str) -> Iterator[Widget]:
+def _over(view: HostQuestion, ending: HostEnding, unsent: str) -> Iterator[Widget]:
     for question in view.questions:
-        yield Static(words.markdown(question.text), classes="asked")
+        yield Static(markdown_text.markdown(question.text), classes="asked")
     yield Static(ending_text(view, ending), classes="ending")
     yield Static(id="status")
     if unsent:
@@ -308,10 +315,10 @@ def _over(view: QuestionView, ending: EndingView, unsent: str) -> Iterator[Widge
 
 
 def _preview(text: str) -> Folding:
-    lines = words.count_lines(text)
-    kind = "Diff" if words.is_diff(text) else "Preview"
-    is_long = lines > words.FOLD_LINES or len(text) > words.LONG_TEXT
-    folding = Folding(words.code(text), f"{kind}, {_lines(lines)}", 0, is_long=is_long)
+    lines = markdown_text.count_lines(text)
+    kind = "Diff" if markdown_text.is_diff(text) else "Preview"
+    is_long = lines > markdown_text.FOLD_LINES or len(text) > markdown_text.LONG_TEXT
+    folding = Folding(markdown_text.code(text), f"{kind}, {_lines(lines)}", 0, is_long=is_long)
     folding.add_class("preview")
     return folding
 

@@ -17,12 +17,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from pynchy.cli.screen.clock import DEAF_SECONDS, Clock
-from pynchy.cli.screen.kept import BEFORE_END, Kept
+from pynchy.cli.screen.saved_state import BEFORE_END, SavedState
 from pynchy.cli.text import duration, one_line
-from pynchy.cli.views import QuestionView
+from pynchy.cli.views import HostQuestion
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, SNOOZES, Snooze
 
-_MOST_REASON = 2_000
+_MAX_REASON = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Nap:
     until: datetime
 
 
-def naps(view: QuestionView, now: datetime) -> list[Nap]:
+def naps(view: HostQuestion, now: datetime) -> list[Nap]:
     """Return for how long the question can be hidden: never up to its end."""
     latest = view.due_at - BEFORE_END
     found: list[Nap] = []
@@ -59,7 +59,7 @@ class AskReason(ModalScreen[str | None]):
 
     BINDINGS = [("escape", "keep", "Keep it open")]  # noqa: RUF012 - as textual has it
 
-    def __init__(self, view: QuestionView, clock: Clock) -> None:
+    def __init__(self, view: HostQuestion, clock: Clock) -> None:
         super().__init__()
         self._view = view
         self._clock = clock
@@ -70,7 +70,7 @@ class AskReason(ModalScreen[str | None]):
         with Vertical(classes="dialog"):
             yield Static(Text(f"Decline #{self._view.short_id}", "bold"))
             yield Static(Text("Why? The agent reads it (optional)"))
-            yield Input(id="reason", max_length=_MOST_REASON, compact=True)
+            yield Input(id="reason", max_length=_MAX_REASON, compact=True)
             yield Static(Text("↵ declines, Esc keeps it open", "dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -88,7 +88,7 @@ class AskNap(ModalScreen[Nap | None]):
 
     BINDINGS = [("escape", "keep", "Cancel")]  # noqa: RUF012 - as textual has it
 
-    def __init__(self, view: QuestionView, choices: Sequence[Nap]) -> None:
+    def __init__(self, view: HostQuestion, choices: Sequence[Nap]) -> None:
         super().__init__()
         self._view = view
         self._choices = choices
@@ -121,7 +121,7 @@ class Help(ModalScreen[None]):
         ("space", "switch", "Single keys on or off"),
     ]
 
-    def __init__(self, by: str, kept: Kept) -> None:
+    def __init__(self, by: str, kept: SavedState) -> None:
         super().__init__()
         self._by = by
         self._kept = kept

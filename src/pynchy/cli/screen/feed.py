@@ -12,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from pynchy.cli.client import HostClient, Json, Message
-from pynchy.cli.following import Follower, Link
-from pynchy.cli.screen.roster import Key
-from pynchy.cli.views import QuestionView, read_question
-from pynchy.datafolder import DataFolder
+from pynchy.cli.event_follower import EventFollower, HostLink
+from pynchy.cli.screen.question_list import Key
+from pynchy.cli.views import HostQuestion, read_question
+from pynchy.client import HostClient, Json, StreamMessage
+from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, PynchyError, UnknownQuestion
 
 # A lost event costs at most so long.
-LOOK_SECONDS = 60.0
+POLL_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 _AT_ONCE = 40
 
@@ -29,7 +29,7 @@ _AT_ONCE = 40
 class Listed:
     """Everything that the host has, and for how long a choice can be taken back, by urgency."""
 
-    views: tuple[QuestionView, ...]
+    views: tuple[HostQuestion, ...]
     undo_seconds: dict[str, float]
 
 
@@ -37,7 +37,7 @@ class Listed:
 class Changed:
     """One question as it is now."""
 
-    view: QuestionView
+    view: HostQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Vanished:
 class Linked:
     """Whether the host is there."""
 
-    link: Link
+    link: HostLink
 
 
 News = Listed | Changed | Vanished | Linked
@@ -67,7 +67,7 @@ class Feed:
         self._wanted: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
-        self._follower = Follower(data, self._happened, self._linked)
+        self._follower = EventFollower(data, self._happened, self._linked)
 
     def __enter__(self) -> Self:
         self._wanted.put(None)
@@ -92,13 +92,13 @@ class Feed:
         for key in keys:
             self._wanted.put(key)
 
-    def _happened(self, message: Message) -> None:
+    def _happened(self, message: StreamMessage) -> None:
         group, request_id = message.data.get("group"), message.data.get("id")
         if isinstance(group, str) and isinstance(request_id, str):
             self._wanted.put((group, request_id))
 
-    def _linked(self, link: Link) -> None:
-        if link is Link.UP:
+    def _linked(self, link: HostLink) -> None:
+        if link is HostLink.UP:
             self._wanted.put(None)
         self._tell(Linked(link))
 
@@ -117,7 +117,7 @@ class Feed:
     def _next(self) -> set[Key] | None:
         """Wait for something to ask about; None is everything."""
         try:
-            found = {self._wanted.get(timeout=LOOK_SECONDS)}
+            found = {self._wanted.get(timeout=POLL_SECONDS)}
         except queue.Empty:
             return None
         while not self._wanted.empty():
@@ -145,7 +145,7 @@ class Feed:
                     self._tell(Changed(view))
 
 
-def understand(raw: Json) -> QuestionView | None:
+def understand(raw: Json) -> HostQuestion | None:
     """Return the question, or None where a host of another version means something else by it."""
     try:
         return read_question(raw)

@@ -10,15 +10,15 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from pynchy.cli.screen import keymap
 from pynchy.cli.screen.answering import is_plain
-from pynchy.cli.screen.aside import Agents, Over
+from pynchy.cli.screen.base_screen import LULL_SECONDS, BaseScreen
 from pynchy.cli.screen.card import Choice, Folding, OwnWords
 from pynchy.cli.screen.dialogs import AskNap, AskReason, Help, Nap, naps
 from pynchy.cli.screen.rows import Rows
-from pynchy.cli.screen.showing import LULL_SECONDS, ShowingScreen
+from pynchy.cli.screen.side_screens import AgentsScreen, HistoryScreen
 from pynchy.inbox.keys import Action, ScreenAction
 
 
-class InboxScreen(ShowingScreen):
+class InboxScreen(BaseScreen):
     """What keys, clicks and buttons do."""
 
     async def show_help(self) -> None:
@@ -83,9 +83,9 @@ class InboxScreen(ShowingScreen):
             case Action.LEAVE:
                 self._leave()
             case ScreenAction.AGENTS:
-                await self.app.push_screen(Agents(self._data, self._by, self._clock))
+                await self.app.push_screen(AgentsScreen(self._data, self._by, self._clock))
             case ScreenAction.HISTORY:
-                await self.app.push_screen(Over(self._data, self._by, self._clock))
+                await self.app.push_screen(HistoryScreen(self._data, self._by, self._clock))
             case ScreenAction.QUIT:
                 self.leave()
             case ScreenAction.UNFOLD:

@@ -17,9 +17,9 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pynchy.cli.screen.roster import Entry, Key
+from pynchy.cli.screen.question_list import Key, ListedQuestion
 from pynchy.cli.text import duration, one_line
-from pynchy.cli.views import QuestionView
+from pynchy.cli.views import HostQuestion
 
 _HEIGHT = 2
 _URGENCY = {"high": ("!", "bold red"), "low": ("·", "dim")}
@@ -38,16 +38,16 @@ class Rows(ScrollView, can_focus=False):
     def __init__(self, now: Callable[[], datetime]) -> None:
         super().__init__(id="rows")
         self._now = now
-        self._entries: Sequence[Entry] = ()
+        self._entries: Sequence[ListedQuestion] = ()
         self._selected: Key | None = None
         self._drawn: list[str] = []
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[ListedQuestion]:
         """What is listed."""
         return self._entries
 
-    def show(self, entries: Sequence[Entry], selected: Key | None) -> None:
+    def show(self, entries: Sequence[ListedQuestion], selected: Key | None) -> None:
         """List these; the selected one keeps its place on the screen if it had one."""
         before = self._top_of(selected) if selected == self._selected else None
         self._entries, self._selected = entries, selected
@@ -120,7 +120,7 @@ class Rows(ScrollView, can_focus=False):
         return draw(entry, self._now(), self.size.width, chosen=entry.key == self._selected)
 
 
-def first_line(entry: Entry, now: datetime, width: int, *, chosen: bool) -> Text:
+def first_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: bool) -> Text:
     """Say who asks, and for how long already."""
     view = entry.view
     mark, style = _URGENCY.get(view.urgency, (" ", ""))
@@ -132,7 +132,7 @@ def first_line(entry: Entry, now: datetime, width: int, *, chosen: bool) -> Text
     return _with_end(line, duration((now - view.asked_at).total_seconds()), width)
 
 
-def second_line(entry: Entry, now: datetime, width: int, *, chosen: bool) -> Text:
+def second_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: bool) -> Text:
     """Say what is asked and how long there is, or how it ended."""
     view = entry.view
     line = Text(no_wrap=True).append("▌ " if chosen else "  ", "bold cyan")
@@ -143,7 +143,7 @@ def second_line(entry: Entry, now: datetime, width: int, *, chosen: bool) -> Tex
     return _with_end(line, f"{duration((view.due_at - now).total_seconds())} left", width)
 
 
-def brief(view: QuestionView) -> str:
+def brief(view: HostQuestion) -> str:
     """Return the question in one line."""
     asked = one_line(view.title) or (one_line(view.questions[0].text) if view.questions else "")
     more = f" (+{len(view.questions) - 1})" if len(view.questions) > 1 else ""

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pynchy.cli.client import HostClient, Json
-from pynchy.cli.exits import QuestionOver
 from pynchy.cli.screen.feed import understand
-from pynchy.cli.screen.kept import Part
-from pynchy.cli.screen.roster import Key
+from pynchy.cli.screen.question_list import Key
+from pynchy.cli.screen.saved_state import DraftPart
 from pynchy.cli.text import clean
-from pynchy.cli.views import QuestionView
-from pynchy.datafolder import DataFolder
+from pynchy.cli.views import HostQuestion
+from pynchy.client import HostClient, Json
+from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, NoHost, PynchyError
+from pynchy.exits import QuestionOver
 
 
 class Phase(StrEnum):
@@ -31,12 +31,12 @@ class Phase(StrEnum):
 class Result:
     """What came of it: the question as it is now, where the host told, and words for the person."""
 
-    view: QuestionView | None
+    view: HostQuestion | None
     text: str = ""
     is_bad: bool = False
 
 
-class Outbox:
+class SendQueue:
     """What waits to be sent, and what is being sent."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -105,7 +105,7 @@ def send(data: DataFolder, key: Key, verb: str, body: Json) -> Result:
         return Result(_look(data, key), f"Not taken: {clean(str(exc))}", is_bad=True)
 
 
-def is_ours(view: QuestionView, parts: Sequence[Part], by: str) -> bool:
+def is_ours(view: HostQuestion, parts: Sequence[DraftPart], by: str) -> bool:
     """True if it ended with what was said here, though the host's word for it was lost."""
     ending = view.ending
     if ending is None or ending.outcome != "answered" or ending.by != by:
@@ -117,7 +117,7 @@ def is_ours(view: QuestionView, parts: Sequence[Part], by: str) -> bool:
     ]
 
 
-def _look(data: DataFolder, key: Key) -> QuestionView | None:
+def _look(data: DataFolder, key: Key) -> HostQuestion | None:
     try:
         return understand(HostClient.of(data).question_of(*key))
     except PynchyError:

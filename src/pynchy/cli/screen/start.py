@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from pynchy.cli.client import HostClient
 from pynchy.cli.ids import user_name
 from pynchy.cli.pending import print_pending
-from pynchy.datafolder import DataFolder
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
 
 
 def show_inbox(data: DataFolder) -> None:

@@ -18,8 +18,8 @@ from agent_runner.agent_tools._server import Server
 from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
 from agent_runner.agent_tools._tasks import TaskBook, Tasks
 from agent_runner.asking import Asker
-from agent_runner.book import state_folder
 from agent_runner.errors import MailboxMissing
+from agent_runner.session_ids import state_folder
 
 EXIT_USAGE = 2
 

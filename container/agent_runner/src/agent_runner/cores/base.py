@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class McpServer:
     """The MCP server that the program is to start, and how long a call of its tools may block.
 
     `env` may stand on a command line; `inherits` names what only an environment may hold.
@@ -30,7 +30,7 @@ class Server:
     call_limit_seconds: float
     inherits: tuple[str, ...] = ()
 
-    def with_env(self, **more: str) -> "Server":
+    def with_env(self, **more: str) -> "McpServer":
         """Return the same server with more in its environment."""
         return replace(self, env={**self.env, **more})
 
@@ -41,7 +41,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookCommand:
     """What the program is to call before the tool by which it asks a person runs.
 
     `tool` is that tool: ours, or one of the program's own. The hook may take `limit_seconds`.
@@ -68,10 +68,10 @@ class Start:
     mailbox: Path
     program_id: str | None
     resumes: bool
-    server: Server
+    server: McpServer
     environ: Mapping[str, str]
     extra: tuple[str, ...] = ()
-    hook: Hook | None = None
+    hook: HookCommand | None = None
     goes_on: bool = False
 
 
@@ -95,7 +95,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class TookIn:
+class PromptAccepted:
     """The model has answered: the prompt has reached it, and is in the session's history."""
 
 
@@ -142,7 +142,9 @@ class Failed:
     detail: str
 
 
-Sign = Named | TookIn | Said | Asking | Parked | NotParked | NoServer | NoSession | Failed
+AgentEvent = (
+    Named | PromptAccepted | Said | Asking | Parked | NotParked | NoServer | NoSession | Failed
+)
 
 
 class Core(Protocol):
@@ -153,10 +155,10 @@ class Core(Protocol):
     def command(self, start: Start) -> Command:
         """Return how the program is started. Raise SessionUnknown."""
 
-    def read(self, line: str) -> Iterable[Sign]:
+    def read(self, line: str) -> Iterable[AgentEvent]:
         """Return what a line of its output means."""
 
-    def read_error(self, line: str) -> Iterable[Sign]:
+    def read_error(self, line: str) -> Iterable[AgentEvent]:
         """Return what a line of its errors means. Its tools may write there: it is no event."""
 
 

@@ -14,20 +14,20 @@ from pathlib import Path
 from agent_runner.cores.base import (
     ASK_TOOL,
     SERVER_NAME,
+    AgentEvent,
     Asking,
     Command,
     Failed,
     Fields,
-    Hook,
+    HookCommand,
     Named,
     NoServer,
     NoSession,
     NotParked,
     Parked,
+    PromptAccepted,
     Said,
-    Sign,
     Start,
-    TookIn,
     as_event,
     fields_of,
     items_of,
@@ -79,7 +79,7 @@ class Claude:
         }
         return Command(argv, env, unset=("CLAUDE_AUTO_BACKGROUND_TASKS",))
 
-    def read(self, line: str) -> Iterable[Sign]:
+    def read(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
         event = as_event(line)
         if event is None:
@@ -93,7 +93,7 @@ class Claude:
                 return _ended(event)
         return []
 
-    def read_error(self, line: str) -> Iterable[Sign]:
+    def read_error(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
         if _NOT_DEFERRED in line:
             return [NotParked()]
@@ -111,11 +111,11 @@ def claude_id(session_id: str, mailbox: Path) -> str:
         return str(uuid.uuid5(_SESSIONS, whole(f"{mailbox}\0{session_id}")))
 
 
-def _is_built_in(hook: Hook | None) -> bool:
+def _is_built_in(hook: HookCommand | None) -> bool:
     return hook is not None and hook.tool == _BUILT_IN
 
 
-def _asking_with(hook: Hook | None) -> Iterator[str]:
+def _asking_with(hook: HookCommand | None) -> Iterator[str]:
     """Yield what leaves the model one tool to ask with, and has the hook called before it."""
     built_in = _is_built_in(hook)
     # Without a hook the built-in one would wait for a terminal that is not there.
@@ -149,7 +149,7 @@ def _mcp_config(start: Start) -> Fields:
     return {"mcpServers": {SERVER_NAME: entry}}
 
 
-def _begun(event: Fields) -> Iterator[Sign]:
+def _begun(event: Fields) -> Iterator[AgentEvent]:
     yield Named(text_of(event, "session_id"))
     servers = {text_of(one, "name"): one for one in items_of(event, "mcp_servers")}
     status = text_of(servers.get(SERVER_NAME, {}), "status") or "not among its servers"
@@ -157,11 +157,11 @@ def _begun(event: Fields) -> Iterator[Sign]:
         yield NoServer(f"Claude Code says of the MCP server {SERVER_NAME}: {status}")
 
 
-def _spoken(message: Fields) -> Iterator[Sign]:
+def _spoken(message: Fields) -> Iterator[AgentEvent]:
     # What Claude Code says itself, such as that the API failed, is no answer of the model's.
     if text_of(message, "model") == _SYNTHETIC:
         return
-    yield TookIn()
+    yield PromptAccepted()
     for block in items_of(message, "content"):
         match block.get("type"):
             case "text":
@@ -173,7 +173,7 @@ def _spoken(message: Fields) -> Iterator[Sign]:
                     yield Asking()
 
 
-def _ended(event: Fields) -> Iterator[Sign]:
+def _ended(event: Fields) -> Iterator[AgentEvent]:
     if event.get("stop_reason") == _DEFERRED:
         yield Parked()
     if not event.get("is_error") and event.get("subtype") == "success":

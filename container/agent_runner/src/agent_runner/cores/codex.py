@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from agent_runner.cores.base import (
     ASK_TOOL,
     SERVER_NAME,
+    AgentEvent,
     Asking,
     Command,
     Failed,
     Fields,
+    McpServer,
     Named,
     NoServer,
     NoSession,
+    PromptAccepted,
     Said,
-    Server,
-    Sign,
     Start,
-    TookIn,
     as_event,
     fields_of,
     text_of,
@@ -59,7 +59,7 @@ class Codex:
             )
         )
 
-    def read(self, line: str) -> Iterable[Sign]:
+    def read(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
         event = as_event(line)
         if event is None:
@@ -75,7 +75,7 @@ class Codex:
                 return [Failed(text_of(fields_of(event, "error"), "message") or "the turn failed")]
         return []
 
-    def read_error(self, line: str) -> Iterator[Sign]:
+    def read_error(self, line: str) -> Iterator[AgentEvent]:
         """See Core."""
         if _NO_SERVER in line:
             yield NoServer(line)
@@ -99,7 +99,7 @@ def _own_thread(session_id: str) -> str | None:
         return None
 
 
-def _entry(server: Server) -> Fields:
+def _entry(server: McpServer) -> Fields:
     program, *arguments = server.command
     return {
         "command": program,
@@ -127,8 +127,8 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _begun(item: Fields) -> Iterator[Sign]:
-    yield TookIn()
+def _begun(item: Fields) -> Iterator[AgentEvent]:
+    yield PromptAccepted()
     if item.get("type") == "mcp_tool_call":
         yield Said(f"calls {text_of(item, 'server')}/{text_of(item, 'tool')}")
         if (item.get("server"), item.get("tool")) == (SERVER_NAME, ASK_TOOL):
@@ -137,10 +137,10 @@ def _begun(item: Fields) -> Iterator[Sign]:
         yield Said(f"runs {text_of(item, 'command')}")
 
 
-def _done(item: Fields) -> Iterator[Sign]:
+def _done(item: Fields) -> Iterator[AgentEvent]:
     if item.get("type") == "error":  # Codex's own, before the model has said a word
         yield Said(text_of(item, "message"))
         return
-    yield TookIn()
+    yield PromptAccepted()
     if item.get("type") == "agent_message":
         yield Said(f"says: {text_of(item, 'text')}")

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 
 from agent_runner.cores.base import (
     SERVER_NAME,
+    AgentEvent,
     Command,
     Failed,
     Fields,
+    McpServer,
     Named,
     NoSession,
+    PromptAccepted,
     Said,
-    Server,
-    Sign,
     Start,
-    TookIn,
     as_event,
     fields_of,
     text_of,
@@ -44,14 +44,14 @@ class OpenCode:
         config = _with_server(start.environ.get(CONFIG_VARIABLE, ""), start.server)
         return Command(argv, {CONFIG_VARIABLE: json.dumps(config)})
 
-    def read(self, line: str) -> Iterable[Sign]:
+    def read(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
         event = as_event(line)
         if event is None:
             return self.read_error(line)
         return _heard(event)
 
-    def read_error(self, line: str) -> Iterable[Sign]:
+    def read_error(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
         return [NoSession(_NO_SESSION)] if _NO_SESSION in line else [Said(line)]
 
@@ -59,7 +59,7 @@ class OpenCode:
 CORE = OpenCode()
 
 
-def _with_server(inherited: str, server: Server) -> Fields:
+def _with_server(inherited: str, server: McpServer) -> Fields:
     """Return the settings that the environment has already, with our server among its own."""
     config = dict(as_event(inherited) or {})
     entry = {
@@ -77,19 +77,19 @@ def _with_server(inherited: str, server: Server) -> Fields:
     }
 
 
-def _heard(event: Fields) -> Iterator[Sign]:
+def _heard(event: Fields) -> Iterator[AgentEvent]:
     if name := text_of(event, "sessionID"):
         yield Named(name)
     part = fields_of(event, "part")
     match event.get("type"):
         # A step begins as soon as the API has answered, though its model may never say a word.
         case "step_finish" if fields_of(part, "tokens").get("output"):
-            yield TookIn()
+            yield PromptAccepted()
         case "text":
-            yield TookIn()
+            yield PromptAccepted()
             yield Said(f"says: {text_of(part, 'text')}")
         case "tool_use":
-            yield TookIn()
+            yield PromptAccepted()
             yield Said(f"has called {text_of(part, 'tool')}")
         case "error":
             error = fields_of(event, "error")

@@ -31,8 +31,8 @@ UNSURE_SECONDS = 60.0
 
 _TOOL_END = "__ask_user"
 # An inotify watch would take longer to set up than most answers that come this soon.
-_LOOK_SECONDS = 0.02
-_TURN_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.02
+_TURN_POLL_SECONDS = 0.25
 
 Decision = Mapping[str, Any]
 ALLOW: Decision = {"permissionDecision": "allow"}
@@ -61,7 +61,7 @@ def main(ipc_dir: Path, environ: Mapping[str, str]) -> int:
     try:
         fired = _read(sys.stdin.buffer.read())
         if fired is not None:
-            decision = Hook(Mailbox.open(ipc_dir), environ).decide(fired)
+            decision = ToolHook(Mailbox.open(ipc_dir), environ).decide(fired)
     except (AgentRunnerError, OSError) as exc:
         print(f"pynchy: {exc}", file=sys.stderr)  # noqa: T201 - Claude Code keeps it in its log
     if decision is not None:
@@ -69,7 +69,7 @@ def main(ipc_dir: Path, environ: Mapping[str, str]) -> int:
     return 0
 
 
-class Hook:
+class ToolHook:
     """Decides on calls of one group's agent."""
 
     def __init__(self, mailbox: Mailbox, environ: Mapping[str, str]) -> None:
@@ -125,11 +125,11 @@ class Hook:
             if (found := self._look(request)) is not None:
                 return found
             waited = time.monotonic() - started
-            if time.monotonic() - looked >= _TURN_LOOK_SECONDS:
+            if time.monotonic() - looked >= _TURN_POLL_SECONDS:
                 turn, looked = self._turn(fired), time.monotonic()
             if decision := self._without_answer(fired, request, turn, waited):
                 return decision
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def _park(self, request: Request) -> Result | Decision:
         """Have the call put off, unless a response has come meanwhile."""

@@ -1,0 +1,99 @@
+"""The first program in a box: becomes the agent's user, opens the one way out, runs the command.
+
+    python -m agent_runner.sandbox_init [--uid N] [--processes N] [--port N --socket PATH] -- …
+
+What it does not need to stay for, it makes way for: without a way out it becomes the command. The
+command's environment may come in one variable, so that nothing that runs before it heeds it.
+"""
+
+import argparse
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from agent_runner.relay import relay
+
+# The whole environment of the command, as JSON.
+ENVIRONMENT = "PYNCHY_BOX_ENVIRONMENT"
+_NOT_STARTED = 127
+_BY_SIGNAL = 128
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prepare and run the command. Return its exit code, as a shell would."""
+    options = _parser().parse_args(arguments)
+    # Whoever made the box holds this back on purpose, and we have inherited that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    if options.uid is not None:
+        _become(options.uid)
+    _limit(options.processes)
+    _take_environment()
+    try:
+        if options.port is None:
+            os.execvp(options.command[0], options.command)  # noqa: S606 - that is its purpose
+        return _run_beside_relay(options.command, options.port, options.socket)
+    except OSError as exc:
+        what = f"{options.command[0]} cannot be started in its box: {exc.strerror}"
+        print(f"agent_runner: {what}", file=sys.stderr)  # noqa: T201 - a program's last words
+        return _NOT_STARTED
+
+
+def _become(uid: int) -> None:
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+
+
+def _limit(processes: int | None) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if processes is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+
+
+def _take_environment() -> None:
+    if (told := os.environ.pop(ENVIRONMENT, None)) is not None:
+        os.environ.clear()
+        os.environ.update(json.loads(told))
+
+
+def _run_beside_relay(command: list[str], port: int, path: str) -> int:
+    def connect() -> socket.socket:
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(path)
+        return far
+
+    listener = socket.create_server(("127.0.0.1", port))
+    relay(listener, connect)
+    process = subprocess.Popen(command)  # noqa: S603 - that is its purpose
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, forward)
+    code = process.wait()
+    return code if code >= 0 else _BY_SIGNAL - code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agent_runner.sandbox_init",
+        description="Run a command as the first of its box.",
+        epilog="example:  python -m agent_runner.sandbox_init --processes 512 -- agent_runner -h",
+    )
+    parser.add_argument("--uid", type=int, help="the user to become")
+    parser.add_argument("--processes", type=int, help="how many this user may have in the box")
+    parser.add_argument("--port", type=int, help="where on loopback the way out begins")
+    parser.add_argument("--socket", help="the socket where it leads to")
+    parser.add_argument("command", nargs="+", metavar="-- command …")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""See every question through: whatever state it is in, do what comes next.
+
+What fails for a passing reason (a full disk, a bug in a channel) is tried again until it works;
+nothing here ends because one question is in trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from pynchy.bridge.cards import Cards, to_settle
+from pynchy.bridge.deliver import Delivery
+from pynchy.bridge.expire import Expiry
+from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.lifecycle import Routed, is_finished
+from pynchy.bridge.reshowing import Reshowing
+from pynchy.config import Settings
+from pynchy.errors import UnknownQuestion
+from pynchy.model import CardRef, CardState, PendingQuestion, State
+from pynchy.pending.base import PendingStore
+from pynchy.pending.index import Key
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 2.0
+_RETRY_MAX_SECONDS = 60.0
+
+Work = Callable[[Key], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionServices:
+    """Who does the work."""
+
+    cards: Cards
+    delivery: Delivery
+    expiry: Expiry
+
+
+class QuestionWorkers:
+    """Starts what a question needs next, and after a restart what it still needs."""
+
+    def __init__(
+        self,
+        ledger: QuestionLedger,
+        services: QuestionServices,
+        settings: Settings,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self._ledger = ledger
+        self._services = services
+        self._settings = settings
+        self._tasks = tasks
+        self._reshowing = Reshowing(ledger, services.cards, settings)
+        self._showing: set[Key] = set()
+        ledger.on_ended = self.ended
+
+    def asked(self, key: Key) -> None:
+        """Show a new question."""
+        self._services.expiry.watch(self._ledger.get(key))
+        self._showing.add(key)
+        # An attempt that failed may have shown it all the same.
+        self._spawn("show", key, self._show, again=self._show_again)
+
+    def ended(self, key: Key) -> None:
+        """Deliver an outcome, settle the cards, and close the question."""
+        self._spawn("finish", key, self._finish)
+
+    async def load(self, store: PendingStore) -> list[Key]:
+        """Know every question that an earlier host left, and do nothing about it yet."""
+        stored = await store.load()
+        for item in stored:
+            self._ledger.restore(item.pending, item.ending)
+        return [item.pending.key for item in stored]
+
+    def resume(self, keys: Iterable[Key]) -> None:
+        """Go on with what was loaded, wherever it had got to."""
+        for key in keys:
+            self._resume(self._ledger.get(key))
+
+    def _resume(self, pending: PendingQuestion) -> None:
+        if pending.ending is not None:
+            self.ended(pending.key)
+            return
+        self._services.expiry.watch(pending)
+        wanted = set(self._settings.group(pending.group).channels)
+        missing = wanted - {card.channel for card in pending.cards}
+        unsent = any(card.state is CardState.SENDING for card in pending.cards)
+        # What is recorded only was shown nowhere: it is shown, or given up, now.
+        if missing or unsent or pending.state is State.RECORDED or self._reshowing.failed(pending):
+            self._showing.add(pending.key)
+            self._spawn("show", pending.key, self._show_again)
+
+    async def _show_again(self, key: Key) -> None:
+        """Show what may not have been shown, and route to channels that were added since."""
+        routing = self._settings.group(key[0])
+        known = {card.channel for card in self._ledger.get(key).cards}
+        for name in routing.channels:
+            if name not in known:
+                await self._ledger.apply(key, Routed(name, routing.chat.get(name, "")))
+        await self._show(key, repeated=True)
+
+    async def _show(self, key: Key, *, repeated: bool = False) -> None:
+        await self._show_now(key, repeated=repeated)
+        # A channel that is away shows it when it is back, if somebody still has to answer.
+        soon = repeated
+        while await self._reshowing.due(key, soon=soon):
+            await self._show_now(key, repeated=True)
+            soon = False
+
+    async def _show_now(self, key: Key, *, repeated: bool) -> None:
+        self._showing.add(key)
+        await self._services.cards.show(key, repeated=repeated)
+        self._showing.discard(key)
+        self._ledger.notify(key)
+
+    async def _finish(self, key: Key) -> None:
+        # The response goes first and alone: an agent waits, and writes hold each other up.
+        await self._services.delivery.respond(key)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._services.delivery.see_through(key))
+            tasks.create_task(self._settle_until_finished(key))
+        await self._ledger.close(key)
+
+    async def _settle_until_finished(self, key: Key) -> None:
+        sending = any(card.state is CardState.SENDING for card in self._ledger.get(key).cards)
+        if sending and key not in self._showing:
+            # Whether it was shown is not known; showing it again tells where it is.
+            await self._services.cards.show(key, repeated=True)
+        # Each card by itself: one channel may be away for days, and holds up no other.
+        busy: set[str] = set()
+        async with asyncio.TaskGroup() as tasks:
+            while not is_finished(pending := self._ledger.get(key)):
+                version = self._ledger.version(key)
+                for card in to_settle(pending):
+                    if card.channel not in busy:
+                        busy.add(card.channel)
+                        tasks.create_task(self._settle(pending, card, busy))
+                await self._ledger.changed(key, version, _RETRY_MAX_SECONDS)
+
+    async def _settle(self, pending: PendingQuestion, card: CardRef, busy: set[str]) -> None:
+        await self._services.cards.settle(pending, card)
+        busy.discard(card.channel)
+
+    def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
+        self._tasks.create_task(self._until_done(key, work, again), name=f"{what} {key[1]}")
+
+    async def _until_done(self, key: Key, work: Work, again: Work | None) -> None:
+        wait = _RETRY_SECONDS
+        while True:
+            try:
+                await work(key)
+            except UnknownQuestion:
+                return
+            except Exception:
+                log.exception("work on a question failed; trying again", extra={"id": key[1]})
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _RETRY_MAX_SECONDS)
+                work = again or work
+            else:
+                return

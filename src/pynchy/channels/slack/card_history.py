@@ -1,0 +1,116 @@
+"""Find in Slack itself the cards that the book does not know: of an earlier host, or lost copies.
+
+A thread is read once, before the first reply in it counts, so that a reply is never taken for one
+to another question of the same thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from pynchy.channels.slack.card_index import CardIndex, PostedCard
+from pynchy.channels.slack.card_metadata import Identity, TaggedMessage, read_tagged
+from pynchy.channels.slack.payloads import Click, ThreadReply
+from pynchy.channels.slack.web import Web
+from pynchy.errors import ChannelUnavailable
+
+log = logging.getLogger(__name__)
+
+_MAX_PAGES = 10
+_MAX_SECONDS = 6.0
+# A question is over, and forgotten, long before.
+_OLDEST_SECONDS = 60 * 24 * 3600.0
+
+
+class CardHistory:
+    """Adds to the book what Slack knows. `chats` are the addresses of the groups."""
+
+    def __init__(
+        self, web: Web, index: CardIndex, identity: Identity, chats: frozenset[str]
+    ) -> None:
+        self._web = web
+        self._index = index
+        self._identity = identity
+        self._chats = chats
+        # One after another: a second reply in a thread finds it read.
+        self._turn = asyncio.Lock()
+
+    async def thread_of(self, said: ThreadReply) -> bool:
+        """Let the book have every card of the reply's thread, if it may have held one.
+
+        Return False if Slack does not say which those are.
+        """
+        if not self._may_hold_cards(said):
+            return True
+        async with self._turn:
+            if self._index.is_whole(said.channel, said.thread):
+                return True
+            try:
+                async with asyncio.timeout(_MAX_SECONDS):
+                    await self._read_thread(said.channel, said.thread)
+            except (ChannelUnavailable, TimeoutError) as exc:
+                log.warning("a thread could not be read", extra={"why": str(exc)})
+                return False
+        return True
+
+    async def card_of(self, click: Click) -> PostedCard | None:
+        """Return the card that the clicked message shows; None if it is not one of ours.
+
+        Raise ChannelUnavailable if Slack does not say.
+        """
+        try:
+            async with asyncio.timeout(_MAX_SECONDS):
+                return await self._read_message(click)
+        except TimeoutError as exc:
+            raise ChannelUnavailable("Slack does not say what was clicked") from exc
+
+    def _may_hold_cards(self, said: ThreadReply) -> bool:
+        if self._index.is_whole(said.channel, said.thread):
+            return False
+        ours = bool(said.parent) and said.parent == self._identity.bot_user_id
+        known = ours or f"{said.channel}/{said.thread}" in self._chats
+        return known or bool(self._index.in_thread(said.channel, said.thread))
+
+    async def _read_thread(self, channel: str, thread: str) -> None:
+        oldest = f"{time.time() - _OLDEST_SECONDS:.6f}"
+        async for tagged in self._marked(channel, thread, _MAX_PAGES, oldest=oldest):
+            self._note(channel, tagged)
+        self._index.mark_whole(channel, thread)
+
+    async def _read_message(self, click: Click) -> PostedCard | None:
+        bounds = {"oldest": click.ts, "latest": click.ts, "inclusive": True}
+        async for tagged in self._marked(click.channel, click.thread or click.ts, 1, **bounds):
+            if tagged.ts == click.ts:
+                return self._note(click.channel, tagged)
+        return None
+
+    async def _marked(
+        self, channel: str, thread: str, most_pages: int, **bounds: object
+    ) -> AsyncIterator[TaggedMessage]:
+        method = self._web.client.conversations_replies
+        where = {"channel": channel, "ts": thread, "include_all_metadata": True}
+        async for message in self._web.messages(method, most_pages, **where, **bounds):
+            tagged = read_tagged(message, self._identity)
+            if tagged is not None and tagged.is_card:
+                yield tagged
+
+    def _note(self, channel: str, tagged: TaggedMessage) -> PostedCard:
+        """Put into the book which card the message shows, unless it is there."""
+        known = self._index.find(channel, tagged.ts)
+        if known is not None:
+            return known
+        asking = self._index.asking(tagged.mark.request_id, tagged.mark.group)
+        for posted in asking:
+            if posted.location.channel == channel and posted.location.parts:
+                self._index.add_copy(posted, tagged.ts)
+                return posted
+        found = PostedCard.found(channel, tagged)
+        if asking:
+            # It counts as failed, but here it is.
+            found = replace(asking[0], location=found.location)
+        self._index.put_over(found)
+        return found

@@ -1,0 +1,220 @@
+"""Which message shows which question, and which questions a thread has held.
+
+A card is in the book from the moment Slack has its first message, so that no click is too early.
+Cards that are over stay for a while, to tell those who come second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from pynchy.channels.slack.card_metadata import TaggedMessage
+from pynchy.channels.slack.ids import CardLocation, CardMessage
+from pynchy.model import Card, GroupName, Question, RequestId, SessionId, ShortId
+
+_MAX_OVER = 1_000
+_MAX_THREADS = 5_000
+_POSTING_SECONDS = 30.0
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PostedCard:
+    """A card as it stands in Slack; `jid` is the chat that it was asked in.
+
+    Of a card of an earlier host that was found in Slack the questions are not known.
+    """
+
+    jid: str
+    request_id: RequestId
+    short_id: ShortId
+    group: GroupName
+    questions: tuple[Question, ...]
+    location: CardLocation
+    session_id: SessionId
+    told: set[str] = field(default_factory=set, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        jid: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        card: Card,
+        location: CardLocation,
+    ) -> Self:
+        """Return the card at its place."""
+        return cls(jid, request_id, card.short_id, card.group, questions, location, card.session_id)
+
+    @classmethod
+    def found(cls, channel: str, tagged: TaggedMessage) -> Self:
+        """Return a card of which only a message is known."""
+        mark = tagged.mark
+        location = CardLocation(channel, (CardMessage(tagged.ts),), tagged.thread)
+        return cls(
+            mark.chat, mark.request_id, mark.short_id, mark.group, (), location, SessionId("")
+        )
+
+    @property
+    def since(self) -> float:
+        """When its first message was posted."""
+        return float(self.location.parts[0].ts) if self.location.parts else 0.0
+
+    def part(self, ts: str) -> CardMessage | None:
+        """Return the message of the card with that timestamp."""
+        return next((part for part in self.location.parts if part.ts == ts), None)
+
+
+class CardIndex:
+    """The cards of this process."""
+
+    def __init__(self) -> None:
+        self._by_message: dict[_Key, PostedCard] = {}
+        self._by_thread: dict[_Key, dict[_Key, PostedCard]] = {}
+        self._open: dict[_Key, PostedCard] = {}
+        self._over: OrderedDict[_Key, PostedCard] = OrderedDict()
+        self._copies: dict[_Key, set[str]] = {}
+        self._adrift: dict[tuple[GroupName, RequestId], PostedCard] = {}
+        self._read: OrderedDict[_Key, None] = OrderedDict()
+        self._roots: dict[tuple[str, SessionId], str] = {}
+        self._posting: dict[RequestId, list[asyncio.Event]] = {}
+
+    def put(self, posted: PostedCard) -> None:
+        """Keep an open card; one with the same first message is replaced."""
+        key = _key(posted)
+        known = self._by_message.get(key)
+        if known is not None and known.request_id == posted.request_id:
+            posted = replace(posted, told=known.told)
+        self._open[key] = posted
+        self._index(posted)
+        if posted.session_id:
+            self._roots.setdefault((posted.jid, posted.session_id), posted.location.root)
+            while len(self._roots) > _MAX_OVER:
+                del self._roots[next(iter(self._roots))]
+
+    def end(self, location: CardLocation) -> None:
+        """Move a card to those that are over; the oldest of them are forgotten."""
+        key = (location.channel, location.parts[0].ts)
+        posted = self._open.pop(key, None)
+        if posted is not None:
+            self.put_over(posted)
+
+    def put_over(self, posted: PostedCard) -> None:
+        """Keep a card that is over, or of which nothing more is known."""
+        self._over[_key(posted)] = posted
+        self._index(posted)
+        while len(self._over) > _MAX_OVER:
+            self._forget(*self._over.popitem(last=False))
+
+    def add_copy(self, posted: PostedCard, ts: str) -> None:
+        """Let a second message stand for the card."""
+        self._copies.setdefault(_key(posted), set()).add(ts)
+        self._index(posted)
+
+    def find(self, channel: str, ts: str) -> PostedCard | None:
+        """Return the card with that message, open or over."""
+        return self._by_message.get((channel, ts))
+
+    def is_open(self, posted: PostedCard) -> bool:
+        """True until the card has been settled."""
+        return bool(posted.location.parts) and _key(posted) in self._open
+
+    def opened(self) -> list[PostedCard]:
+        """Return the open cards, oldest first."""
+        return list(self._open.values())
+
+    def asking(self, request_id: RequestId, group: GroupName | None = None) -> list[PostedCard]:
+        """Return the cards that ask it, of that group or of any."""
+        return [
+            posted
+            for posted in (*self._open.values(), *self._adrift.values())
+            if posted.request_id == request_id and group in {None, posted.group}
+        ]
+
+    def set_adrift(self, posted: PostedCard) -> None:
+        """Remember a card that counts as not shown but may be in Slack all the same."""
+        self._adrift[posted.group, posted.request_id] = posted
+
+    def pick_up(self, posted: PostedCard) -> None:
+        """Forget a card that was adrift."""
+        self._adrift.pop((posted.group, posted.request_id), None)
+
+    def in_thread(self, channel: str, thread: str) -> list[PostedCard]:
+        """Return the cards that the thread has held, open and over, in their order."""
+        found = self._by_thread.get((channel, thread), {})
+        return sorted(found.values(), key=lambda posted: posted.since)
+
+    def is_whole(self, channel: str, thread: str) -> bool:
+        """True if the book has every card of the thread."""
+        return (channel, thread) in self._read
+
+    def mark_whole(self, channel: str, thread: str) -> None:
+        """Note that every card of the thread is in the book."""
+        self._read[channel, thread] = None
+        while len(self._read) > _MAX_THREADS:
+            self._read.popitem(last=False)
+
+    def root_of(self, jid: str, session_id: SessionId) -> str | None:
+        """Return the thread of the session in that chat."""
+        return self._roots.get((jid, session_id))
+
+    def set_root(self, jid: str, session_id: SessionId, root: str | None) -> None:
+        """Let the session have that thread, or none."""
+        self._roots.pop((jid, session_id), None)
+        if root is not None:
+            self._roots[jid, session_id] = root
+
+    @contextmanager
+    def posting(self, request_id: RequestId) -> Iterator[None]:
+        """Let a click wait that overtakes the reply to our own posting."""
+        done = asyncio.Event()
+        self._posting.setdefault(request_id, []).append(done)
+        try:
+            yield
+        finally:
+            done.set()
+            self._posting[request_id].remove(done)
+            if not self._posting[request_id]:
+                del self._posting[request_id]
+
+    async def posted(self, request_id: RequestId) -> None:
+        """Return when no card of the request is being posted, or after a while."""
+        for event in list(self._posting.get(request_id, ())):
+            try:
+                async with asyncio.timeout(_POSTING_SECONDS):
+                    await event.wait()
+            except TimeoutError:
+                return
+
+    def _index(self, posted: PostedCard) -> None:
+        channel, key = posted.location.channel, _key(posted)
+        for ts in self._messages(posted):
+            self._by_message[channel, ts] = posted
+        for thread in {posted.location.root, *self._messages(posted)}:
+            self._by_thread.setdefault((channel, thread), {})[key] = posted
+
+    def _forget(self, key: _Key, posted: PostedCard) -> None:
+        if key in self._open:
+            return
+        channel = posted.location.channel
+        for thread in {posted.location.root, *self._messages(posted)}:
+            self._by_message.pop((channel, thread), None)
+            self._read.pop((channel, thread), None)
+            held = self._by_thread.get((channel, thread), {})
+            held.pop(key, None)
+            if not held:
+                self._by_thread.pop((channel, thread), None)
+        self._copies.pop(key, None)
+
+    def _messages(self, posted: PostedCard) -> set[str]:
+        return {part.ts for part in posted.location.parts} | self._copies.get(_key(posted), set())
+
+
+def _key(posted: PostedCard) -> _Key:
+    return (posted.location.channel, posted.location.parts[0].ts)

@@ -1,0 +1,196 @@
+"""What connecting or disconnecting would change, worked out before anything is written."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_runner.cores.claude import BACKGROUND_VARIABLE
+from pynchy.cli.connect.document import Document, read_document
+from pynchy.cli.connect.json_edit import JsonText
+from pynchy.cli.connect.json_text import BadText
+from pynchy.cli.connect.programs import (
+    CLAUDE,
+    CLAUDE_RULE,
+    OPENCODE,
+    OPENCODE_RULE,
+    EntryLocation,
+    Format,
+    McpServerEntry,
+    claude_settings,
+    read_entry,
+    write_entry,
+)
+from pynchy.cli.connect.rereading import Unwritable
+from pynchy.cli.connect.toml_text import TomlText, write_table
+from pynchy.cli.text import to_json
+from pynchy.errors import ConfigError
+
+_ALLOW = ("permissions", "allow")
+# After how many milliseconds a call goes on in the background, where its answer does not count as a
+# person's. The newest Claude Code does that in its terminal after two minutes.
+_BACKGROUND = ("env", BACKGROUND_VARIABLE)
+_NEVER = "0"
+
+Text = JsonText | TomlText
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file, and what it is to say. `is_private`: a new one is for its owner alone."""
+
+    document: Document
+    text: str
+    is_private: bool = True
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.document.path
+
+    @property
+    def is_needed(self) -> bool:
+        """Say whether the file says something else now."""
+        return self.text != self.document.text
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        old, new = self.document.text, self.text
+        # Where it really goes must be seen: a project's file may be a link to anywhere.
+        name = f"{self.path} → {self.path.resolve()}" if self.path.is_symlink() else str(self.path)
+        before = name if self.document.raw is not None else "/dev/null"
+        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="")
+        return "\n".join(lines)
+
+
+def open_text(document: Document, kind: Format) -> Text:
+    """Return the file's text, ready to be edited. Raise ConfigError with the line of a mistake."""
+    text: Text
+    if kind is Format.TOML:
+        text = TomlText(document.text)
+    else:
+        text = JsonText(document.text, comments=kind is Format.JSONC)
+    try:
+        _ = text.plain
+    except BadText as exc:
+        where = f"{document.path}:{exc.line}"
+        name = "JSON" if kind is Format.JSONC else kind.upper()
+        raise ConfigError(f"{where}: is no valid {name}: {exc}; nothing was written") from exc
+    return text
+
+
+def find_server(place: EntryLocation) -> McpServerEntry | None:
+    """Return the server of our name that is there, None if there is none. Raise ConfigError."""
+    entry = open_text(read_document(place.path), place.format).find(place.keys)
+    if entry is None:
+        return None
+    server = read_entry(place.program, entry)
+    return server or McpServerEntry(("?",), {})
+
+
+def plan_connection(
+    place: EntryLocation, argv: Sequence[str], environ: Mapping[str, str]
+) -> list[Change]:
+    """Return what has to change so that the program starts that server. Raise ConfigError."""
+    document = read_document(place.path)
+    text = open_text(document, place.format)
+    _check_ours(place)
+    entry = write_entry(place.program, argv)
+    if text.find(place.keys) != entry:
+        try:
+            text = text.put(place.keys, entry)
+        except (BadText, Unwritable) as exc:
+            raise ConfigError(
+                f"{place.path}: {exc}; nothing was written. Put this there yourself:\n"
+                f"{_snippet(place, entry)}"
+            ) from exc
+    if place.program == OPENCODE and isinstance(text, JsonText):
+        text = _allow_in_opencode(text)
+    changes = [Change(document, text.text, is_private=_is_private(place))]
+    if place.program == CLAUDE:
+        changes.append(_claude_settings(environ, wanted=True))
+    return [change for change in changes if change.is_needed]
+
+
+def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Change]:
+    """Return what has to change so that nothing of ours is left there. Raise ConfigError."""
+    document = read_document(place.path)
+    text = open_text(document, place.format)
+    _check_ours(place)
+    try:
+        text = text.drop(place.keys)
+        if place.program == OPENCODE and text.find(("permission", OPENCODE_RULE)) == "allow":
+            text = text.drop(("permission", OPENCODE_RULE))
+    except (BadText, Unwritable) as exc:
+        keys = ".".join(place.keys)
+        raise ConfigError(f"{place.path}: {exc}; take {keys} out yourself") from exc
+    changes = [Change(document, text.text)]
+    if place.program == CLAUDE and not _is_elsewhere(text, place):
+        changes.append(_claude_settings(environ, wanted=False))
+    return [change for change in changes if change.is_needed]
+
+
+def _check_ours(place: EntryLocation) -> None:
+    server = find_server(place)
+    if server is not None and not server.is_ours:
+        keys = ".".join(place.keys)
+        raise ConfigError(
+            f"{place.path}: {keys} is there and does not start `pynchy mcp`, so it is not ours and"
+            " was left alone; rename it or take it out first"
+        )
+
+
+def _snippet(place: EntryLocation, entry: Mapping[str, object]) -> str:
+    if place.format is Format.TOML:
+        return write_table(place.keys, entry)
+    value: object = entry
+    for key in reversed(place.keys):
+        value = {key: value}
+    return to_json(value)
+
+
+def _is_private(place: EntryLocation) -> bool:
+    # What lies in a project is its people's; what lies at home is the person's.
+    return not place.path.is_relative_to(place.folder) or place.program == CLAUDE
+
+
+def holds_calls(environ: Mapping[str, str]) -> bool:
+    """Say whether Claude Code lets its model wait for a call, however long. Raise ConfigError."""
+    document = read_document(claude_settings(environ))
+    return bool(open_text(document, Format.JSON).find(_BACKGROUND) == _NEVER)
+
+
+def _claude_settings(environ: Mapping[str, str], *, wanted: bool) -> Change:
+    """Let our tools be called without a question in the terminal, and the calls wait."""
+    document = read_document(claude_settings(environ))
+    open_text(document, Format.JSON)
+    text = JsonText(document.text)
+    try:
+        if wanted:
+            text = text.add(_ALLOW, CLAUDE_RULE)
+            text = text if text.find(_BACKGROUND) == _NEVER else text.put(_BACKGROUND, _NEVER)
+        else:
+            text = text.take(_ALLOW, CLAUDE_RULE)
+            text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
+    except (BadText, Unwritable) as exc:
+        raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
+    return Change(document, text.text)
+
+
+def _is_elsewhere(text: Text, place: EntryLocation) -> bool:
+    """Say whether Claude Code has our server for other folders, or for all, as well."""
+    said = text.plain
+    projects = said.get("projects", {})
+    tables = [said, *(projects.values() if isinstance(projects, dict) else ())]
+    servers = [table.get("mcpServers") for table in tables if isinstance(table, dict)]
+    return any(place.keys[-1] in one for one in servers if isinstance(one, dict))
+
+
+def _allow_in_opencode(text: JsonText) -> JsonText:
+    """Let its tools be called without a question, where somebody has made rules at all."""
+    rules = text.find(("permission",))
+    if isinstance(rules, dict) and OPENCODE_RULE not in rules:
+        return text.put(("permission", OPENCODE_RULE), "allow")
+    return text

@@ -1,0 +1,110 @@
+"""`pynchy doctor`: one line and one fix for each thing that is looked at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pynchy.cli.doctor.connections import check_connections
+from pynchy.cli.doctor.files import check_data_folder, check_stale_host, check_token
+from pynchy.cli.doctor.finding import Finding, Status
+from pynchy.cli.doctor.groups import check_groups
+from pynchy.cli.doctor.host import look_at_host
+from pynchy.cli.doctor.machine import check_clock, check_disk, check_inotify, check_python
+from pynchy.cli.doctor.settings import look_at_settings
+from pynchy.cli.doctor.slack import look_at_slack
+from pynchy.cli.doctor.whatsapp import look_at_whatsapp
+from pynchy.cli.options import data_dir_option, json_option, shared_path
+from pynchy.cli.text import clean, to_json
+from pynchy.data_dir import DataFolder
+from pynchy.exits import EXIT_FAILED
+
+_COLOURS = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "red"}
+_WIDTH = max(map(len, Status))
+
+
+@click.command("doctor", short_help="Find what is wrong, and say how to mend it.")
+# Not the shared option: that one gives up where the file is missing, and here it is a finding.
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The settings file.  [env: PYNCHY_CONFIG]",
+)
+@json_option
+@data_dir_option
+@click.pass_context
+def doctor_command(
+    ctx: click.Context, data: DataFolder, config: Path | None, *, as_json: bool
+) -> None:
+    r"""Find what is wrong, and say how to mend it. Changes nothing.
+
+    While a host runs, the settings are those of the file that it has read, whatever the folder you
+    are in; --config or PYNCHY_CONFIG names another one, and then a warning says so.
+
+    Where `pynchy connect` has connected an agent program, its MCP server is started as the program
+    would start it, and asked for its tools.
+
+    Exit code: 0 no problems (there may be warnings), 1 at least one problem.
+
+    \b
+    Examples:
+      pynchy doctor
+      pynchy doctor --json | jq '.[] | select(.status == "problem")'
+    """
+    findings = list(examine(data, config or shared_path(ctx, "config"), datetime.now(UTC)))
+    if as_json:
+        click.echo(to_json([asdict(finding) for finding in findings]))
+    else:
+        show_findings(findings)
+    if any(finding.status is Status.PROBLEM for finding in findings):
+        sys.exit(EXIT_FAILED)
+
+
+def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
+    """Yield everything that there is to say, in the order of reading."""
+    yield from check_python()
+    settings, told = look_at_settings(config, os.environ, data)
+    yield from told
+    yield from check_data_folder(data)
+    yield from check_token(data)
+    health = look_at_host(data)
+    yield from health.findings
+    yield from check_stale_host(data)
+    yield from check_disk(data)
+    yield from check_inotify()
+    yield from check_clock(data, now)
+    yield from check_connections(data, os.environ, Path.cwd())
+    if settings is not None:
+        yield from check_groups(settings, data, health.problems)
+        yield from look_at_slack(settings, os.environ)
+        running = health.problems is not None
+        yield from look_at_whatsapp(settings, data, os.environ, running=running)
+
+
+def show_findings(findings: list[Finding]) -> None:
+    """Print each finding with its fix, and the sum."""
+    for finding in findings:
+        _print(finding)
+    click.echo(_summary(findings))
+
+
+def _print(finding: Finding) -> None:
+    status = click.style(f"{finding.status:<{_WIDTH}}", fg=_COLOURS[finding.status])
+    indent = " " * (_WIDTH + 2)
+    detail = clean(finding.detail).replace("\n", f"\n{indent}")
+    click.echo(f"{status}  {clean(finding.check)}: {detail}")
+    if finding.fix:
+        click.echo(f"{indent}→ {clean(finding.fix)}")
+
+
+def _summary(findings: list[Finding]) -> str:
+    counts = {status: sum(f.status is status for f in findings) for status in Status}
+    if not counts[Status.PROBLEM] and not counts[Status.WARNING]:
+        return "All is well."
+    return f"Problems: {counts[Status.PROBLEM]}. Warnings: {counts[Status.WARNING]}."

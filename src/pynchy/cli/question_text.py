@@ -1,0 +1,126 @@
+"""One question whole: what is asked, with previews, where it was shown, what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.text import Text
+
+from pynchy.cli.text import clean, duration, flat, moment, one_line
+from pynchy.cli.views import HostQuestion
+from pynchy.model import Option, Question
+
+_DELIVERED = {
+    "live": "the agent was waiting and has it",
+    "late": "the agent had stopped; it was resumed and has it",
+    "none": "there was nothing to deliver",
+    "dismissed": "it did not reach the agent and was dismissed",
+}
+
+
+def question_sheet(question: HostQuestion) -> Iterator[Text]:
+    """Yield what is asked."""
+    head = Text(question.short_id, "bold")
+    head.append(f"  {one_line(question.asker)}", "cyan")
+    if question.title:
+        head.append(f"  {flat(question.title)}", "bold")
+    if question.urgency == "high":
+        head.append("  urgent", "bold red")
+    yield head
+    if question.task:
+        yield Text(f"task: {flat(question.task)}", "dim")
+    many = len(question.questions) > 1
+    for number, one in enumerate(question.questions, 1):
+        answered = number - 1 in question.answered_numbers
+        yield Text()
+        yield from _asked(one, f"{number}. " if many else "", answered=answered)
+    yield Text()
+
+
+def story(question: HostQuestion, now: datetime) -> Iterator[Text]:
+    """Yield where it was shown and what happened to it."""
+    yield _line("asked", _ago(question.asked_at, now))
+    if question.waits:
+        left = duration((question.due_at - now).total_seconds())
+        then = "its default counts" if question.defaults_at == question.due_at else "it expires"
+        yield _line("left", f"{left}, then {then}")
+        if question.parked:
+            yield _line("agent", "parked: the answer resumes it")
+        elif not question.call_waits:
+            yield _line("agent", "its call no longer waits; the answer is kept for it")
+    for card in question.cards:
+        shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"
+        yield _line("card", one_line(f"{shown}, {card.error}" if card.error else shown))
+    if question.ending is not None:
+        yield _line("ended", f"{clean(question.ending.summary)}, {_ago(question.ending.at, now)}")
+        yield from _delivery(question, now)
+    yield _line("state", question.state)
+    yield _line("id", question.request_id)
+
+
+def next_step(question: HostQuestion) -> Iterator[Text]:
+    """Yield what to type next, where there is something to do."""
+    if question.waits:
+        several = "--question N " if len(question.questions) > 1 else ""
+        yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
+    elif question.state == "undelivered":
+        short_id = question.short_id
+        yield Text(f"\nTry again: pynchy retry {short_id}, or: pynchy dismiss {short_id}", "dim")
+
+
+def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:
+    line = Text(number + clean(question.text), "bold")
+    if question.header:
+        line.append(f"  [{flat(question.header)}]", "dim")
+    if answered:
+        line.append("  (answered)", "green")
+    yield line
+    for place, option in enumerate(question.options, 1):
+        yield from _option(place, option, is_default=option.label in question.default)
+    if not question.options:
+        yield Text("   (answer in your own words)", "dim")
+    elif question.multi_select:
+        yield Text("   (one or more)", "dim")
+    if not set(question.default) <= set(question.labels):
+        yield Text(f"   default: {clean(', '.join(question.default))}", "dim")
+
+
+def _option(number: int, option: Option, *, is_default: bool) -> Iterator[Text]:
+    line = Text(f"  {number:>2}  {flat(option.label)}")
+    rows = [row for row in clean(option.description).split("\n") if row.strip()]
+    if len(rows) == 1:
+        line.append(f"  {rows.pop()}", "dim")
+    if is_default:
+        line.append("  (default)", "yellow")
+    yield line
+    for row in rows:
+        yield Text(f"      {row}", "dim")
+    if option.preview:
+        for row in clean(option.preview).split("\n"):
+            yield Text(f"      │ {row}", "dim")
+
+
+def _delivery(question: HostQuestion, now: datetime) -> Iterator[Text]:
+    if question.delivered:
+        when = f", {_ago(question.delivered_at, now)}" if question.delivered_at else ""
+        yield _line("delivery", _DELIVERED.get(question.delivered, question.delivered) + when)
+    elif question.delivery_error:
+        attempts = question.delivery_attempts
+        tried = f" (tried {_times(attempts)})" if attempts else ""
+        yield _line("delivery", f"failed: {one_line(question.delivery_error)}{tried}")
+        if question.retry_at:
+            left = duration(max((question.retry_at - now).total_seconds(), 0))
+            yield _line("next", f"in {left}; at once with: pynchy retry {question.short_id}")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _line(name: str, text: str) -> Text:
+    return Text(f"{name:<9}", "dim").append(text, "not dim")
+
+
+def _ago(at: datetime, now: datetime) -> str:
+    return f"{moment(at)} ({duration((now - at).total_seconds())} ago)"

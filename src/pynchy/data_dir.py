@@ -1,0 +1,160 @@
+"""The data folder: one host at a time, a token for whoever may answer, and where the host is.
+
+    host.lock   held by the running host
+    host.json   its address and process, and where its settings come from
+    token       0600; whoever can read it may answer
+
+Light to import: the command line uses it to find the host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pynchy import paths
+from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
+from pynchy.origin import SettingsSource
+from pynchy.safe_folder import Folder, UnsafeFile
+from pynchy.status_line import is_held
+
+_TOKEN_BYTES = 32
+_CAP = 4_096
+# A path is at most 4,096 bytes, each of which may be written as six.
+_HOST_CAP = 32_768
+_LOW_SPACE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """Where a running host is, and the token that it wants."""
+
+    url: str
+    token: str
+
+
+class DataFolder:
+    """The folder that holds everything a host knows."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.ipc = self.path / "ipc"
+        self.audit = self.path / "audit"
+        self.folder = Folder(self.path)
+
+    def make(self) -> None:
+        """Create it for its owner alone. Raise HostError if that cannot be done."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.ipc.mkdir(mode=0o700, exist_ok=True)
+        except OSError as exc:
+            raise HostError(
+                f"{self.path}: the data folder cannot be used ({exc.strerror}); "
+                "choose another with --data-dir"
+            ) from exc
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only host. Raise DataFolderBusy if there is one already."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(self.path / "host.lock", flags, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as exc:
+                raise DataFolderBusy(
+                    f"{self.path}: another pynchy host uses this data folder; "
+                    "stop it, or choose another folder with --data-dir"
+                ) from exc
+            self.folder.clear_temporary()
+            yield
+        finally:
+            os.close(fd)
+
+    @property
+    def option(self) -> str:
+        """What a command needs besides to use this folder: nothing for the usual one."""
+        try:
+            if self.path == paths.data_dir(None, os.environ).absolute():
+                return ""
+        except ConfigError:
+            pass
+        return f" --data-dir {shlex.quote(str(self.path))}"
+
+    def token(self) -> str:
+        """Return the token, made on first use."""
+        import secrets  # noqa: PLC0415 - slow to import, and only a host makes a token
+
+        self.folder.create("token", secrets.token_urlsafe(_TOKEN_BYTES).encode())
+        return self._read_token()
+
+    def announce(self, url: str, origin: SettingsSource | None = None) -> None:
+        """Write down where the host is, and where its settings come from if that is known."""
+        body: dict[str, object] = {"url": url, "pid": os.getpid()}
+        if origin is not None:
+            path = None if origin.path is None else str(origin.path)
+            body["settings"] = {"file": path, "digest": origin.digest}
+        self.folder.replace("host.json", json.dumps(body).encode())
+
+    def retract(self) -> None:
+        """Say that there is no host any more."""
+        self.folder.remove("host.json")
+
+    def is_locked(self) -> bool:
+        """True while a host runs."""
+        try:
+            return is_held(self.folder.open_file("host.lock"))
+        except (OSError, UnsafeFile):
+            return False
+
+    def host(self) -> HostAddress:
+        """Return where the running host is. Raise NoHost if there is none."""
+        try:
+            if self.is_locked():
+                url = json.loads(self.folder.read("host.json", _HOST_CAP))["url"]
+                return HostAddress(str(url), self._read_token())
+        except (OSError, UnsafeFile, ValueError, KeyError):
+            pass
+        raise NoHost(
+            f"no pynchy host is running on {self.path}; start one with: pynchy serve{self.option}"
+        )
+
+    def origin(self) -> SettingsSource | None:
+        """Return where the running host's settings come from; None if there is no telling."""
+        try:
+            if self.is_locked():
+                told = json.loads(self.folder.read("host.json", _HOST_CAP))["settings"]
+                path = None if told["file"] is None else Path(str(told["file"]))
+                return SettingsSource(path, str(told["digest"]))
+        except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
+            pass
+        return None
+
+    def disk_problem(self) -> str | None:
+        """Say what is wrong with its disk, in words for a person."""
+        # The mailboxes may be on a disk of their own.
+        return _disk_problem(self.path) or _disk_problem(self.ipc)
+
+    def _read_token(self) -> str:
+        return self.folder.read("token", _CAP, one_link=False).decode().strip()
+
+
+def _disk_problem(path: Path) -> str | None:
+    try:
+        info = os.statvfs(path)
+    except OSError as exc:
+        return f"{path} cannot be looked at: {exc.strerror}"
+    if info.f_flag & os.ST_RDONLY:
+        return f"the disk of {path} is read-only: nothing can be asked or answered"
+    if info.f_files and not info.f_favail:
+        return f"the disk of {path} is full: there is room for no more files (inodes)"
+    free = info.f_bavail * info.f_frsize
+    if free >= _LOW_SPACE_BYTES:
+        return None
+    return f"the disk of {path} is nearly full: {free // 2**20} MiB are left"

@@ -1,0 +1,94 @@
+"""What the routes work with, and what several of them ask."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.requests import Request
+
+from pynchy import wire
+from pynchy.audit import AuditLog
+from pynchy.bridge.answer import AnswerService
+from pynchy.bridge.deliver import Delivery
+from pynchy.bridge.expire import Expiry
+from pynchy.bridge.ledger import QuestionLedger
+from pynchy.config import Settings
+from pynchy.errors import UnknownQuestion
+from pynchy.http.auth import BROWSER
+from pynchy.http.sessions import SessionContext
+from pynchy.inbox.agents import LiveRunner
+from pynchy.inbox.sign_in import Browser, SignIn
+from pynchy.inbox.views import order_of
+from pynchy.model import GroupName, PendingQuestion, RequestId
+from pynchy.pending.base import History
+
+
+@dataclass(frozen=True, slots=True)
+class HttpContext:
+    """The parts of a host that HTTP shows, and where it is found."""
+
+    url: str
+    cookie: str
+    settings: Settings
+    ledger: QuestionLedger
+    answers: AnswerService
+    delivery: Delivery
+    expiry: Expiry
+    history: History
+    audit: AuditLog
+    sign_in: SignIn
+    problems: Callable[[], list[str]]
+    groups: Callable[[], list[GroupName]]
+    live_runners: Callable[[], list[LiveRunner]]
+    session_context: SessionContext
+
+    @property
+    def public_url(self) -> str:
+        """Where people reach the pages."""
+        return self.settings.http.public_url or self.url
+
+
+def cookie_name(token: str) -> str:
+    """Return the cookie's name: hosts on one machine share their cookies whatever the port."""
+    return f"pynchy-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
+
+
+async def make_link(context: HttpContext) -> tuple[str, datetime]:
+    """Return a link that signs one browser in, and until when it can be used."""
+    key, until = await context.sign_in.make_link()
+    return f"{context.public_url}/sign-in?key={key}", until
+
+
+def waiting_questions(context: HttpContext) -> list[PendingQuestion]:
+    """Return what waits for a person, most urgent first."""
+    return sorted((p for p in context.ledger.index if p.state.waits_for_person), key=order_of)
+
+
+def last_ended_first(over: Iterable[PendingQuestion]) -> list[PendingQuestion]:
+    """Return what is over by when it ended, which is what is shown of it.
+
+    History goes by when a question was closed, which an answer that arrived late delays.
+    """
+    ended = [(p.ending.at if p.ending else p.timestamp, p) for p in over]
+    return [pending for _, pending in sorted(ended, key=lambda pair: pair[0], reverse=True)]
+
+
+async def find_question(
+    context: HttpContext, group: str, request_id: str
+) -> PendingQuestion | None:
+    """Return the question of that group, open or over, if there is one."""
+    if not (wire.usable_group(group) and wire.usable_id(request_id)):
+        return None
+    try:
+        return await context.answers.find(RequestId(request_id), GroupName(group))
+    except UnknownQuestion:
+        return None
+
+
+def who(request: Request, otherwise: str) -> str:
+    """Return as whom the browser is signed in, if one sent the request."""
+    browser = request.scope.get(BROWSER)
+    return browser.by if isinstance(browser, Browser) else otherwise

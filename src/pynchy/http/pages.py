@@ -1,0 +1,194 @@
+"""The pages of the inbox. Each is whole when it is sent; from then on the stream keeps it so."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from pynchy import wire
+from pynchy.http.agents import find_agents
+from pynchy.http.context import (
+    HttpContext,
+    find_question,
+    last_ended_first,
+    waiting_questions,
+    who,
+)
+from pynchy.http.sign_in import SignInRoutes
+from pynchy.http.stream import CardStream
+from pynchy.inbox.render import RenderedCard, Renderer, Viewer
+from pynchy.inbox.views import RowView, brief, row_view
+from pynchy.model import GroupName, OutcomeKind, PendingQuestion
+from pynchy.pending.base import HistoryQuery
+
+# So many cards come with the page; the others follow when it is painted.
+FIRST_CARDS = 30
+_CARDS_AT_ONCE = 60
+_MAX_FOUND = 100
+_HISTORY_PAGE = 50
+_NO_STORE = {"cache-control": "no-store"}
+_OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
+
+
+class InboxPages:
+    """The routes of the pages."""
+
+    def __init__(self, context: HttpContext) -> None:
+        self._context = context
+        self._renderer = Renderer(context.cookie)
+        self._door = SignInRoutes(context, self._renderer)
+        self._live = CardStream(context, self._renderer)
+
+    def routes(self) -> list[Route]:
+        """Return the routes, those of the door and the stream among them."""
+        return [
+            Route("/", self.inbox),
+            Route("/q/{group}/{id}", self.question),
+            Route("/agents", self.agents),
+            Route("/history", self.history),
+            Route("/inbox/stream", self._live.stream),
+            Route("/inbox/cards", self.cards),
+            Route("/inbox/find", self.find),
+            Route("/inbox/agents", self.agents_list),
+            *self._door.routes(),
+        ]
+
+    async def doorman(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a browser that is not signed in."""
+        await self._door.welcome(scope, receive, send)
+
+    async def inbox(self, request: Request) -> Response:
+        """Show what waits, most urgent first."""
+        waiting = waiting_questions(self._context)
+        cards = await asyncio.to_thread(self._print, waiting[:FIRST_CARDS])
+        more = len(waiting) - len(cards)
+        revisions = _revisions(cards)
+        return await self._page(request, "inbox", cards=cards, more=more, revisions=revisions)
+
+    async def question(self, request: Request) -> Response:
+        """Show one question, open or over."""
+        pending = await find_question(
+            self._context, request.path_params["group"], request.path_params["id"]
+        )
+        if pending is None:
+            return await self._page(request, "missing", status=404)
+        card = await asyncio.to_thread(self._renderer.card, pending)
+        return await self._page(
+            request, "question", card=card, brief=brief(pending), revisions=_revisions([card])
+        )
+
+    async def agents(self, request: Request) -> Response:
+        """Show every agent and how it stands."""
+        return await self._page(request, "agents", agents=await find_agents(self._context))
+
+    async def agents_list(self, _request: Request) -> Response:
+        """Send the list of agents alone, for a page that shows an older one."""
+        agents = await find_agents(self._context)
+        return HTMLResponse(self._renderer.agents(agents), headers=_NO_STORE)
+
+    async def history(self, request: Request) -> Response:
+        """Show what is over."""
+        params = request.query_params
+        q, group, outcome = (params.get(name, "").strip() for name in ("q", "group", "outcome"))
+        before = params.get("after", "0")
+        skip = int(before) if before.isdecimal() and len(before) < 6 else 0  # noqa: PLR2004
+        found = await self._over(q, group, outcome, skip + _HISTORY_PAGE + 1)
+        page = last_ended_first(found[skip : skip + _HISTORY_PAGE])
+        rows = await asyncio.to_thread(_rows, page)
+        there_is_more = len(found) > skip + _HISTORY_PAGE
+        older = {"q": q, "group": group, "outcome": outcome, "after": skip + _HISTORY_PAGE}
+        return await self._page(
+            request,
+            "history",
+            rows=rows,
+            q=q,
+            group=group,
+            outcome=outcome,
+            groups=sorted({*self._context.groups(), *({group} if group else ())}),
+            filtered=bool(q or group or outcome or skip),
+            more=f"/history?{urlencode(older)}" if there_is_more else "",
+        )
+
+    async def cards(self, request: Request) -> Response:
+        """Send the cards that a page lacks."""
+        wanted = request.query_params.getlist("key")[:_CARDS_AT_ONCE]
+        found = [
+            await find_question(self._context, *key.split("/", 1)) for key in wanted if "/" in key
+        ]
+        known = [pending for pending in found if pending is not None]
+        printed = await asyncio.to_thread(self._print, known)
+        body = [
+            {**card.facts(), "over": pending.ending is not None}
+            for card, pending in zip(printed, known, strict=True)
+        ]
+        return JSONResponse(body, headers=_NO_STORE)
+
+    async def find(self, request: Request) -> Response:
+        """Send the keys of the first open questions that fit a search, and whether more do."""
+        q, waiting = request.query_params.get("q", ""), waiting_questions(self._context)
+        fitting = await asyncio.to_thread(lambda: [p for p in waiting if fits(p, q)])
+        keys = [f"{p.group}/{p.request_id}" for p in fitting[:_MAX_FOUND]]
+        body = {"keys": keys, "more": len(fitting) > _MAX_FOUND}
+        return JSONResponse(body, headers=_NO_STORE)
+
+    async def _page(
+        self, request: Request, name: str, *, status: int = 200, **values: object
+    ) -> Response:
+        html = await asyncio.to_thread(self._renderer.page, name, self._viewer(request), **values)
+        response = HTMLResponse(html, status, _NO_STORE)
+        await self._door.renew(request, response)
+        return response
+
+    def _viewer(self, request: Request) -> Viewer:
+        web = self._context.settings.web
+        return Viewer(
+            by=who(request, "the token's holder"),
+            undo_ms=round(web.undo.total_seconds() * 1000),
+            undo_high_ms=round(web.undo_high.total_seconds() * 1000),
+            now=self._context.ledger.now(),
+        )
+
+    def _print(self, questions: list[PendingQuestion]) -> list[RenderedCard]:
+        return [self._renderer.card(pending) for pending in questions]
+
+    async def _over(self, q: str, group: str, outcome: str, most: int) -> list[PendingQuestion]:
+        """Return what is over and fits, newest first."""
+        if (group and not wire.usable_group(group)) or (outcome and outcome not in _OUTCOMES):
+            return []
+        query = HistoryQuery(
+            limit=most,
+            group=GroupName(group) if group else None,
+            outcome=OutcomeKind(outcome) if outcome else None,
+            fits=lambda pending: fits(pending, q),
+        )
+        return await self._context.history.recent(query)
+
+
+def fits(pending: PendingQuestion, q: str) -> bool:
+    """True if every word of the search is in what was asked, by whom, or answered."""
+    words = q.casefold().split()
+    if not words:
+        return True
+    answers = pending.ending.answers if pending.ending else ()
+    told = [pending.short_id, pending.request_id, pending.group]
+    told += [pending.agent, pending.task, pending.title]
+    told += [text for question in pending.questions for text in (question.header, question.text)]
+    told += [label for question in pending.questions for label in question.labels]
+    told += [answer.describe() for answer in answers]
+    told += [pending.ending.by or ""] if pending.ending else []
+    whole = "\n".join(told).casefold()
+    return all(word in whole for word in words)
+
+
+def _rows(over: list[PendingQuestion]) -> list[RowView]:
+    return [row_view(pending, pending.ending) for pending in over if pending.ending is not None]
+
+
+def _revisions(cards: list[RenderedCard]) -> list[tuple[str, str]]:
+    """Return what the page already has, so that it asks only for what it lacks."""
+    return [(card.key, card.revision) for card in cards]

@@ -1,0 +1,138 @@
+"""Cards and pages as HTML.
+
+Everything that others wrote is escaped by the templates, or comes from `markdown`, which has made
+it safe. A card is rendered once for as long as its question does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pynchy.inbox import keys
+from pynchy.inbox.agents import AgentView
+from pynchy.inbox.assets import BUILD, MODULES
+from pynchy.inbox.views import OUTCOMES, card_view, revision_of
+from pynchy.model import PendingQuestion
+from pynchy.wire import timestamp
+
+_MAX_CACHED = 5_000
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pynchy.inbox"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["iso"] = timestamp
+    environment.filters["stamp"] = _stamp
+    environment.globals["hint"] = {b.action.value: b.hint for b in keys.BINDINGS}
+    environment.globals["build"] = BUILD
+    environment.globals["static"] = f"/static/{BUILD}"
+    environment.globals["bindings"] = keys.BINDINGS
+    environment.globals["snoozes"] = keys.SNOOZES
+    environment.globals["outcomes"] = {kind.value: word for kind, word in OUTCOMES.items()}
+    return environment
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks, and what the page must know to work for them."""
+
+    by: str
+    undo_ms: int
+    undo_high_ms: int
+    now: datetime
+
+    def facts(self) -> dict[str, object]:
+        """Return what the page's scripts are told."""
+        return {
+            "by": self.by,
+            "undo": {"high": self.undo_high_ms, "normal": self.undo_ms, "low": self.undo_ms},
+            "now": timestamp(self.now),
+            "keys": {key: b.action for b in keys.BINDINGS for key in b.keys},
+            "snoozes": [
+                {
+                    "text": snooze.text,
+                    "seconds": snooze.length.total_seconds() if snooze.length else None,
+                    "hour": snooze.until_hour,
+                }
+                for snooze in keys.SNOOZES
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedCard:
+    """A card as the page gets it; `revision` changes when the card does."""
+
+    key: str
+    order: str
+    revision: str
+    html: str
+
+    def facts(self) -> dict[str, str]:
+        """Return it as the page's scripts read it."""
+        return asdict(self)
+
+
+class Renderer:
+    """Renders cards and pages. Safe to use from several threads: at worst it renders twice."""
+
+    def __init__(self, host: str = "pynchy") -> None:
+        """`host` tells this host's pages from those of another one at the same address."""
+        self._environment = _environment()
+        self._environment.globals["host"] = host
+        self._cards: dict[tuple[str, str], tuple[PendingQuestion, RenderedCard]] = {}
+
+    def card(self, pending: PendingQuestion) -> RenderedCard:
+        """Return the card of the question as it is now."""
+        known = self._cards.get(pending.key)
+        if known is not None and known[0] is pending:
+            return known[1]
+        printed = self._print(pending)
+        if pending.ending is not None:
+            self._cards.pop(pending.key, None)
+        else:
+            # What ended while no page was open is still in here; begin anew now and then.
+            if len(self._cards) >= _MAX_CACHED:
+                self._cards.clear()
+            self._cards[pending.key] = (pending, printed)
+        return printed
+
+    def page(self, name: str, viewer: Viewer, **values: object) -> str:
+        """Return a page for somebody who is signed in."""
+        template = self._environment.get_template(f"{name}.html")
+        return template.render(viewer=viewer, page=name, **values)
+
+    def frame(self) -> str:
+        """Return a page without anything in it, whose script asks for its content."""
+        return self._environment.get_template("frame.html").render(modules=MODULES)
+
+    def entered(self, page_key: str, onward: str) -> str:
+        """Return the page that gives a browser its page key and leads it on."""
+        entry = {"key": page_key, "next": onward}
+        return self._environment.get_template("entered.html").render(entry=entry)
+
+    def sign_in(self, **values: object) -> str:
+        """Return the page for somebody who is not."""
+        return self._environment.get_template("sign_in.html").render(**values)
+
+    def agents(self, agents: Sequence[AgentView]) -> str:
+        """Return the list of agents alone."""
+        return self._environment.get_template("agents_list.html").render(agents=agents)
+
+    def _print(self, pending: PendingQuestion) -> RenderedCard:
+        view = card_view(pending)
+        html = self._environment.get_template("card.html").render(card=view)
+        return RenderedCard(view.key, view.order, revision_of(pending), html)
+
+
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%d %b %Y, %H:%M UTC")

@@ -1,0 +1,262 @@
+"""Run one command to its end, outlive the host, and write down how it ended.
+
+Started as a program of its own (standard library only) with the path of a job file. It holds an
+inherited lock for as long as it or the command lives, ends the command at its cap or when
+`<job>.stop` appears (term, then kill), and leaves `<job>.result` behind, so that a host which died
+meanwhile can find out. Whatever the command started has ended before that, in whatever process
+group it is, unless the job says that a command which ends well may leave something behind; and
+so has what `after` ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+_POLL_SECONDS = 0.2
+MAX_LOG_BYTES = 64 * 1024 * 1024
+_CUT = b"(what was printed before this was too long to be kept)\n"
+_STOPPED = "stopped"
+_REST_POLL_SECONDS = 0.05
+# What cannot be killed, such as a program of another user, is left alone after this.
+_KILL_SECONDS = 5.0
+_AFTER_SECONDS = 30.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the job file says. The environment is not in it: it is inherited, and may be secret."""
+
+    argv: list[str]
+    cwd: str | None
+    timeout: float
+    term_grace: float
+    session_id: str
+    lock_fd: int
+    log: str
+    stop: str
+    result: str
+    may_leave: bool
+    after: tuple[str, ...] = ()
+
+
+def main(job_path: str) -> int:
+    """Run the job and return 0 if its result was written."""
+    job = Job(**json.loads(Path(job_path).read_bytes()))
+    _become_reaper()
+    result = _run(job)
+    _clear_away(job)
+    _write(Path(job.result), result)
+    return 0
+
+
+def _run(job: Job) -> dict[str, object]:
+    with open(job.log, "ab", opener=_for_owner) as output:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the command is the administrator's own
+                job.argv,
+                cwd=job.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=[job.lock_fd],
+            )
+        except OSError as exc:
+            return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
+    _forward_signals(process)
+    _tell_that_it_runs()
+    why = _wait(process, job)
+    if why is None:
+        if process.returncode or not job.may_leave:
+            _end(process, job.term_grace)
+        return {"exit_code": process.returncode, "error": None}
+    killed = _end(process, job.term_grace)
+    error = f"{why} (killed after {job.term_grace:g} s)" if killed else why
+    return {"exit_code": process.returncode, "error": error, "stopped": why == _STOPPED}
+
+
+def _clear_away(job: Job) -> None:
+    """Run what ends the rest that is no process of ours, such as a container."""
+    if job.after:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 - the launcher's own
+                job.after,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_AFTER_SECONDS,
+                check=False,
+            )
+
+
+def _wait(process: subprocess.Popen[bytes], job: Job) -> str | None:
+    """Return None when the command has ended by itself, or else why it must."""
+    deadline = time.monotonic() + job.timeout
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            process.wait(max(0.0, min(left, _POLL_SECONDS)))
+        except subprocess.TimeoutExpired:
+            cut(job.log)
+            _reap_strays(process)
+            # A file, not a signal: after a restart of the host a pid may be somebody else's.
+            if os.path.exists(job.stop):  # noqa: PTH110 - many times a second
+                return _STOPPED
+            if left <= 0:
+                return f"ended at its cap of {job.timeout:g} s"
+        else:
+            return None
+
+
+def cut(path: str) -> None:
+    """Begin the log anew when it is too long: what talks without end must not fill the disk."""
+    try:
+        if os.stat(path).st_size > MAX_LOG_BYTES:  # noqa: PTH116 - many times a second
+            # The command appends, and so do we: it may print between the two.
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                os.ftruncate(fd, 0)
+                os.write(fd, _CUT)
+            finally:
+                os.close(fd)
+    except OSError:
+        return
+
+
+def _end(process: subprocess.Popen[bytes], grace: float) -> bool:
+    """Ask all that is left of the command to end. Return True if something had to be killed."""
+    _signal_rest(process, signal.SIGTERM)
+    if _is_gone(process, grace):
+        return False
+    deadline = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < deadline:
+        # Again and again: what is killed may have started something meanwhile.
+        _signal_rest(process, signal.SIGKILL)
+        if _is_gone(process, _POLL_SECONDS):
+            break
+    process.wait()
+    return True
+
+
+def _is_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Return True once nothing of the command is left, or False after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while process.poll() is None or _rest(process):
+        _reap_strays(process)
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_REST_POLL_SECONDS)
+    _reap_strays(process)
+    return True
+
+
+def _signal_rest(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    for pid in _rest(process):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _rest(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return what lives of the command, as numbers for os.kill."""
+    if sys.platform == "linux":
+        return descendants(os.getpid())
+    try:
+        os.killpg(process.pid, 0)
+    except OSError:
+        return []
+    return [-process.pid]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Return the living processes below this one."""
+    children: dict[int, list[int]] = {}
+    zombies = set()
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and (found := _state_and_parent(name)):
+            state, parent = found
+            children.setdefault(parent, []).append(int(name))
+            if state == "Z":
+                zombies.add(int(name))
+    below = children.get(ancestor, [])
+    for pid in below:
+        below += children.get(pid, [])
+    return [pid for pid in below if pid not in zombies]
+
+
+def _state_and_parent(pid: str) -> tuple[str, int] | None:
+    try:
+        # The name of the program is in parentheses, and may have any character in it.
+        stat = Path("/proc", pid, "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    state, parent = stat.rpartition(") ")[2].split()[:2]
+    return state, int(parent)
+
+
+def _become_reaper() -> None:
+    """Have what loses its parent become our child: so we find it whatever session it is in."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap_strays(process: subprocess.Popen[bytes]) -> None:
+    """Let go of what became our child and has ended; how the command ended stays to be read."""
+    if sys.platform != "linux":
+        return
+    with suppress(ChildProcessError):
+        while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if found.si_pid == process.pid:
+                return
+            os.waitpid(found.si_pid, 0)
+
+
+def _tell_that_it_runs() -> None:
+    """Let go of what the host listens to until the command runs or could not be started."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+def _forward_signals(process: subprocess.Popen[bytes]) -> None:
+    def forward(number: int, _frame: FrameType | None) -> None:
+        _signal_all(process, signal.Signals(number))
+
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, forward)
+
+
+def _signal_all(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _for_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else may read, whatever the umask, which is the command's own."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _write(path: Path, result: dict[str, object]) -> None:
+    tmp = path.with_name(f".{path.name}.tmp")
+    with open(tmp, "w", opener=_for_owner) as file:
+        json.dump(result, file)
+        file.flush()
+        os.fsync(file.fileno())
+    tmp.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""Runners below a supervisor that outlives the host: what every local launcher is made of.
+
+Each attempt is a job in `<data>/runners/<group>/`. The supervisor that runs it holds the job's
+lock, so a host that was restarted sees which runners live, and reads from the job's result
+how the others ended. A session never has two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from threading import Thread
+
+from pynchy.config import LauncherSettings
+from pynchy.errors import DeliveryFailed
+from pynchy.launchers import job_runner
+from pynchy.launchers.base import Launch, Runner, RunnerEnd
+from pynchy.model import GroupName, SessionId
+from pynchy.safe_folder import Folder, UnsafeFile
+
+log = logging.getLogger(__name__)
+
+_ADOPTED_POLL_SECONDS = 0.5
+_CAP = 1024 * 1024
+# More than a supervisor takes to start; one that hangs is looked after like any other.
+_WORD_SECONDS = 10.0
+_KEEP_SECONDS = 30 * 86_400.0
+MAX_BYTES = 1024**3
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a launch starts, never through a shell, and what is run when that has ended."""
+
+    argv: list[str]
+    cwd: str | None
+    env: dict[str, str]
+    after: tuple[str, ...] = ()
+
+
+class JobLauncher(ABC):
+    """Runs a program for each launch; what program, the kinds of launcher say.
+
+    Where a program `may_leave` something behind, what it started lives on when it ends well.
+    """
+
+    may_leave = False
+
+    def __init__(self, data: Path, group: GroupName, settings: LauncherSettings) -> None:
+        data.joinpath("runners").mkdir(mode=0o700, exist_ok=True)
+        self._folder = Folder(data, "runners", group)
+        self._settings = settings
+        self._live: dict[str, tuple[SessionId, _Following]] = {}
+        self._starting: set[SessionId] = set()
+
+    @abstractmethod
+    def program(self, launch: Launch) -> Program:
+        """Return what to start for the launch."""
+
+    def check(self, launch: Launch) -> None:  # noqa: B027 - most have nothing to look for
+        """Raise DeliveryFailed if something is missing that the launch needs."""
+
+    def clear_way(self, launch: Launch) -> None:  # noqa: B027 - most have nothing to clear
+        """End what an earlier runner of the session has left that is no process of ours."""
+
+    async def adopt(self) -> None:
+        """See Launcher."""
+        if not self._folder.exists():
+            return
+        await asyncio.to_thread(self._folder.clear_temporary)
+        for name in await asyncio.to_thread(self._folder.names):
+            stem = name.removesuffix(".job")
+            if name != stem and not self._folder.has(f"{stem}.result"):
+                session_id = await asyncio.to_thread(self._session_of, name)
+                self._follow(stem, session_id, self._adopted_end(stem))
+
+    async def start(self, launch: Launch) -> Runner:
+        """See Launcher."""
+        session_id = launch.session_id
+        if session_id in self._starting or self.runner_on(launch.group, session_id):
+            raise DeliveryFailed("a runner works on this session already")
+        self._starting.add(session_id)
+        try:
+            # Shielded: a start that has begun is finished, or its lock would be let go too soon.
+            process = await asyncio.shield(asyncio.to_thread(self._spawn, launch))
+            if error := await asyncio.to_thread(self._why_not_started, launch.stem, process):
+                raise DeliveryFailed(error)
+            return self._follow(launch.stem, session_id, self._child_end(launch.stem, process))
+        except (OSError, ValueError, UnsafeFile) as exc:
+            raise DeliveryFailed(f"the runner could not be started: {exc}") from exc
+        finally:
+            self._starting.discard(session_id)
+
+    async def find(self, stem: str) -> Runner | None:
+        """See Launcher."""
+        if stem in self._live:
+            return self._live[stem][1]
+        if not self._folder.exists() or not self._folder.has(f"{stem}.job"):
+            return None
+        if not await asyncio.to_thread(self._is_running, stem):
+            return _Ended(await asyncio.to_thread(self._read_end, stem))
+        session_id = await asyncio.to_thread(self._session_of, f"{stem}.job")
+        return self._follow(stem, session_id, self._adopted_end(stem))
+
+    def runner_on(self, group: GroupName, session_id: SessionId) -> Runner | None:
+        """See Launcher."""
+        del group
+        return next((r for session, r in self._live.values() if session == session_id), None)
+
+    async def close(self) -> None:
+        """See Launcher."""
+        following = [runner.task for _, runner in self._live.values()]
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+
+    def _follow(
+        self, stem: str, session_id: SessionId, end: Coroutine[None, None, RunnerEnd]
+    ) -> Runner:
+        task: asyncio.Task[RunnerEnd] = asyncio.ensure_future(end)
+        runner = _Following(task, lambda: self._folder.replace(f"{stem}.stop", b""))
+        self._live[stem] = (session_id, runner)
+        task.add_done_callback(lambda _: self._live.pop(stem, None))
+        return runner
+
+    def _spawn(self, launch: Launch) -> subprocess.Popen[bytes]:
+        """Start the supervisor, which holds the job's lock from its first moment."""
+        stem = launch.stem
+        self.check(launch)
+        program = self.program(launch)
+        self._folder.make()
+        self._forget_old()
+        lock_fd = os.open(self._folder.path / f"{stem}.lock", _LOCK_FLAGS, 0o600)
+        try:
+            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A retry counts its attempts anew; what an old one left must not pass for its own.
+            self._folder.remove(f"{stem}.result")
+            self._folder.remove(f"{stem}.stop")
+            self.clear_way(launch)
+            self._folder.replace(f"{stem}.job", self._job(launch, program, lock_fd))
+            return self._start_supervisor(stem, lock_fd, program.env)
+        finally:
+            os.close(lock_fd)
+
+    def _why_not_started(self, stem: str, process: subprocess.Popen[bytes]) -> str | None:
+        """Wait for the supervisor's word. Return why the program could not be started, if so."""
+        if process.stdout is not None:
+            with process.stdout, DefaultSelector() as selector:
+                selector.register(process.stdout, EVENT_READ)
+                selector.select(_WORD_SECONDS)
+        try:
+            result = json.loads(self._folder.read(f"{stem}.result", _CAP))
+        except (OSError, ValueError):
+            return None
+        if result["error"] is None or result["exit_code"] is not None:
+            return None
+        process.wait()
+        return str(result["error"])
+
+    def _forget_old(self) -> None:
+        """Remove what is left of runners that ended long ago, and of more if that is too much."""
+        limit = time.time() - _KEEP_SECONDS
+        kept = 0
+        files = [(self._folder.stat(name), name) for name in self._folder.names()]
+        for info, name in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
+            kept += info.st_size
+            is_old = info.st_mtime < limit or kept > MAX_BYTES
+            if is_old and not self._is_running(name.rpartition(".")[0]):
+                self._folder.remove(name)
+
+    def _start_supervisor(
+        self, stem: str, lock_fd: int, env: dict[str, str]
+    ) -> subprocess.Popen[bytes]:
+        job = str(self._folder.path / f"{stem}.job")
+        # Not asyncio's subprocess: closing its transport would kill a runner that is to go on.
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", job_runner.__file__, job],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[lock_fd],
+            env=env,
+        )
+
+    def _job(self, launch: Launch, program: Program, lock_fd: int) -> bytes:
+        path = self._folder.path / launch.stem
+        return json.dumps(
+            {
+                "argv": program.argv,
+                "cwd": program.cwd,
+                "timeout": self._settings.timeout.total_seconds(),
+                "term_grace": self._settings.term_grace.total_seconds(),
+                "session_id": launch.session_id,
+                "lock_fd": lock_fd,
+                "log": f"{path}.log",
+                "stop": f"{path}.stop",
+                "result": f"{path}.result",
+                "after": program.after,
+                "may_leave": self.may_leave,
+            }
+        ).encode()
+
+    async def _child_end(self, stem: str, process: subprocess.Popen[bytes]) -> RunnerEnd:
+        await _end_of(process)
+        return await asyncio.to_thread(self._read_end, stem)
+
+    async def _adopted_end(self, stem: str) -> RunnerEnd:
+        while await asyncio.to_thread(self._is_running, stem):  # noqa: ASYNC110 - see below
+            # Another host's child: there is no event to wait for, only its lock.
+            await asyncio.sleep(_ADOPTED_POLL_SECONDS)
+        return await asyncio.to_thread(self._read_end, stem)
+
+    def _is_running(self, stem: str) -> bool:
+        # A process that the command left behind may hold the lock longer than the command lived.
+        return not self._folder.has(f"{stem}.result") and self._is_locked(stem)
+
+    def _is_locked(self, stem: str) -> bool:
+        try:
+            fd = self._folder.open_file(f"{stem}.lock")
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def _read_end(self, stem: str) -> RunnerEnd:
+        try:
+            result = json.loads(self._folder.read(f"{stem}.result", _CAP))
+        except (OSError, ValueError):
+            return RunnerEnd("the runner vanished without a result")
+        stopped = bool(result.get("stopped"))
+        if result["error"]:
+            words = "" if stopped else self._last_words(stem)
+            return RunnerEnd(f"{result['error']}{words}", stopped=stopped)
+        if result["exit_code"]:
+            return RunnerEnd(f"exit code {result['exit_code']}{self._last_words(stem)}")
+        return RunnerEnd()
+
+    def _last_words(self, stem: str) -> str:
+        """Say where the runner's own output is, if there is any."""
+        path = self._folder.path / f"{stem}.log"
+        with suppress(OSError):
+            return f"; its output is in {path}" if path.stat().st_size else ""
+        return ""
+
+    def _session_of(self, name: str) -> SessionId:
+        try:
+            return SessionId(str(json.loads(self._folder.read(name, _CAP))["session_id"]))
+        except (OSError, ValueError, KeyError):
+            return SessionId("")
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """A runner as the task that waits for its end."""
+
+    task: asyncio.Task[RunnerEnd]
+    ask_to_end: Callable[[], None]
+
+    async def ended(self) -> RunnerEnd:
+        """See Runner."""
+        return await asyncio.shield(self.task)
+
+    async def stop(self) -> None:
+        """See Runner."""
+        await asyncio.to_thread(self.ask_to_end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A runner that is gone."""
+
+    end: RunnerEnd
+
+    async def ended(self) -> RunnerEnd:
+        """See Runner."""
+        return self.end
+
+    async def stop(self) -> None:
+        """See Runner."""
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> None:
+    """Return when the process has ended; a thread of its own waits for that."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+
+    def wait() -> None:
+        process.wait()
+        with suppress(RuntimeError):  # the host has stopped meanwhile
+            loop.call_soon_threadsafe(ended.set)
+
+    Thread(target=wait, daemon=True, name=f"runner {process.pid}").start()
+    await ended.wait()

@@ -1,0 +1,179 @@
+"""Keep one box: look after its limits, and be the far end of its one way out.
+
+    python -m pynchy.launchers.sandbox_monitor [--proxy HOST PORT] [--memory BYTES --tasks N] -- …
+
+Stands between the supervisor and the program that makes the box, and dies with the supervisor.
+A box that takes more than it may is ended as a whole: its first process is killed, and with it,
+by the kernel, all others. `{sockets}` in the command becomes a folder with the socket `proxy`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from agent_runner.relay import relay
+from pynchy.launchers.job_runner import descendants
+
+SOCKETS = "{sockets}"
+SOCKET = "proxy"
+OVER_LIMIT = 137
+_POLL_SECONDS = 0.25
+# More than a box takes to be made.
+_BEGINNING_SECONDS = 2.0
+_CONNECT_SECONDS = 30.0
+_PR_SET_PDEATHSIG = 1
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a box takes. Memory is what is its own: neither files nor what was swapped out."""
+
+    memory: int = 0
+    tasks: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.memory + other.memory, self.tasks + other.tasks)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command in its box to its end. Return its exit code."""
+    options = _parser().parse_args(arguments)
+    _die_with_parent()
+    asked = Event()
+    # Who is asked to end is the agent, by the supervisor; we stay for as long as it lives.
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    with _way_out(options.proxy) as folder:
+        command = [part.replace(SOCKETS, folder) for part in options.command]
+        process = _start(command, deaf=options.deaf)
+        began = time.monotonic()
+        while True:
+            try:
+                code = process.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                if why := _too_much(options.memory, options.tasks):
+                    return _end(process, why)
+                if asked.is_set() and time.monotonic() - began < _BEGINNING_SECONDS:
+                    _ask_again()
+            else:
+                return code if code >= 0 else 128 - code
+
+
+def _start(command: list[str], *, deaf: bool) -> subprocess.Popen[bytes]:
+    """Start what makes the box, with requests to end held back if it is to be deaf.
+
+    bwrap that is asked to end would take the box with it before the agent could end in order. The
+    first program in the box is no longer deaf.
+    """
+    if deaf:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        # The job's lock, which we have inherited, stays with us: who has a lock can let go of it.
+        return subprocess.Popen(command, close_fds=True)  # noqa: S603 - the launcher's own
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _ask_again() -> None:
+    """Ask what is in the box to end: while it was being made, there was nobody to hear it."""
+    for pid in descendants(os.getpid()):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _end(process: subprocess.Popen[bytes], why: str) -> int:
+    print(f"pynchy: {why}; the box was ended", flush=True)  # noqa: T201 - the runner's log
+    process.kill()
+    process.wait()
+    return OVER_LIMIT
+
+
+def _too_much(memory: int | None, tasks: int | None) -> str | None:
+    if memory is None or tasks is None:
+        return None
+    used = usage(os.getpid())
+    # Many processes take much memory as well: the first says what happened.
+    if used.tasks > tasks:
+        return f"the agent had {used.tasks} processes and threads of {tasks}"
+    if used.memory > memory:
+        return f"the agent took {used.memory // _KIB**2} MiB of memory of {memory // _KIB**2} MiB"
+    return None
+
+
+def usage(ancestor: int) -> Usage:
+    """Return what the processes below this one take together."""
+    total = Usage()
+    for pid in descendants(ancestor):
+        total += _usage_of(pid)
+    return total
+
+
+def _usage_of(pid: int) -> Usage:
+    try:
+        lines = Path("/proc", str(pid), "status").read_text(errors="replace").splitlines()
+    except OSError:
+        return Usage()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    kib = sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem"))
+    return Usage(kib * _KIB, int(fields.get("Threads", "1")))
+
+
+@contextmanager
+def _way_out(proxy: list[str] | None) -> Iterator[str]:
+    """Open the far end for as long as the box is there, and yield the folder of its socket."""
+    if proxy is None:
+        yield ""
+        return
+    host, port = proxy
+    # Short, whatever the data folder is called: a socket's path has 107 bytes.
+    folder = tempfile.mkdtemp(prefix="pynchy-box-")
+    try:
+        listener = socket.socket(socket.AF_UNIX)
+        path = Path(folder, SOCKET)
+        listener.bind(str(path))
+        # The agent may be another user; who is outside of the box cannot come into the folder.
+        path.chmod(0o666)
+        listener.listen()
+        relay(listener, lambda: _connect(host, int(port)))
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(host: str, port: int) -> socket.socket:
+    far = socket.create_connection((host, port), _CONNECT_SECONDS)
+    far.settimeout(None)
+    return far
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="keeper", description="Keep one box.")
+    parser.add_argument("--proxy", nargs=2, help="the only address that the box may reach")
+    parser.add_argument("--memory", type=int, help="bytes that the box may take")
+    parser.add_argument("--tasks", type=int, help="processes and threads that it may have")
+    parser.add_argument("--deaf", action="store_true", help="hold back requests to end")
+    parser.add_argument("command", nargs="+", metavar="-- command …")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Whether anything works on a session: its launcher's runner, or whoever holds a lease for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pynchy.ipc.leases import Leases
+from pynchy.ipc.mailbox import Mailboxes
+from pynchy.launchers.base import Launcher, Runner
+from pynchy.model import GroupName, PendingQuestion, SessionId, Unconfirmed
+
+log = logging.getLogger(__name__)
+
+
+class Liveness:
+    """Looks at launchers and leases; remembers nothing of its own."""
+
+    def __init__(
+        self, mailboxes: Mailboxes, leases: Leases, launchers: Mapping[GroupName, Launcher]
+    ) -> None:
+        self._mailboxes = mailboxes
+        self._leases = leases
+        self._launchers = launchers
+        # One look at a time for each group: who has thousands of leases keeps only itself waiting.
+        self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def launcher(self, group: GroupName) -> Launcher | None:
+        """Return the group's launcher, if it has one."""
+        return self._launchers.get(group)
+
+    def runner_on(self, group: GroupName, session_id: SessionId) -> Runner | None:
+        """Return the runner that the group's launcher has put on the session, while it lives."""
+        launcher = self._launchers.get(group)
+        return launcher.runner_on(group, session_id) if launcher else None
+
+    async def is_session_busy(self, pending: PendingQuestion) -> bool:
+        """True while a process works on the session: the one that asked, or any other."""
+        if self.runner_on(pending.group, pending.session_id):
+            return True
+        return await self.is_lease_held(pending)
+
+    async def is_lease_held(self, pending: PendingQuestion) -> bool:
+        """True while a process holds a lease for the session: the one that asked, or any other."""
+        async with self._looking[pending.group]:
+            return await asyncio.to_thread(self._holds_lease, pending)
+
+    async def leases_of(self, group: GroupName, session_id: SessionId) -> tuple[str, ...]:
+        """Return the leases by which the session lives."""
+        mailbox = self._mailboxes.of(group)
+        async with self._looking[group]:
+            return await asyncio.to_thread(self._leases.of_session, mailbox, session_id)
+
+    async def leased_sessions(self, group: GroupName) -> frozenset[SessionId]:
+        """Return the sessions for which a process of the group holds a lease."""
+        mailbox = self._mailboxes.of(group)
+        try:
+            async with self._looking[group]:
+                return await asyncio.to_thread(self._leases.live_sessions, mailbox)
+        except OSError as exc:
+            log.debug("a group cannot be looked at", extra={"group": group, "why": exc.strerror})
+            return frozenset()
+
+    async def ended_in_order(self, group: GroupName, mark: Unconfirmed) -> bool:
+        """True if what received the answer is known to have ended well, and not to have died.
+
+        The runner's own end decides where there was one: an MCP server removes its lease also
+        when the agent that it served was killed.
+        """
+        launcher = self._launchers.get(group)
+        runner = await launcher.find(mark.launch) if launcher and mark.launch else None
+        if runner is not None:
+            return (await runner.ended()).error is None
+        if mark.launch or not mark.leases:
+            return False
+        left = [await self.is_left_behind(group, lease) for lease in mark.leases]
+        return not any(left)
+
+    async def is_left_behind(self, group: GroupName, lease: str) -> bool:
+        """True if the lease's owner has not removed it, alive or dead."""
+        mailbox = self._mailboxes.of(group)
+        released = self._leases.is_released
+        return bool(lease) and not await asyncio.to_thread(released, mailbox, lease)
+
+    def is_lease_live(self, group: GroupName, lease: str) -> bool:
+        """True while somebody renews the lease."""
+        return self._leases.is_live(self._mailboxes.of(group), lease)
+
+    def tidy(self, group: GroupName, spare: frozenset[str]) -> None:
+        """Remove what nobody renews, but for what is to be spared."""
+        self._leases.tidy(self._mailboxes.of(group), spare)
+
+    def _holds_lease(self, pending: PendingQuestion) -> bool:
+        mailbox = self._mailboxes.of(pending.group)
+        if pending.lease and self._leases.is_live(mailbox, pending.lease):
+            return True
+        return self._leases.is_session_live(mailbox, pending.session_id)

@@ -1,0 +1,136 @@
+"""The sessions that are known: found by their ids, changed in memory, saved one after another.
+
+What has changed is saved by the next `save`; what could not be saved stays to be saved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from weakref import WeakValueDictionary
+
+from pynchy.errors import UnknownSession
+from pynchy.launchers.base import SessionStore
+from pynchy.model import GroupName, Session, SessionId, SessionState
+
+log = logging.getLogger(__name__)
+
+_MIN_PREFIX_LENGTH = 4
+
+SessionKey = tuple[GroupName, SessionId]
+
+
+class SessionTable:
+    """Every session that is known, and its place on the disk. Of each group, `most` ended ones."""
+
+    def __init__(self, store: SessionStore, most: int) -> None:
+        self._store = store
+        self._most = most
+        self._known: dict[SessionKey, Session] = {}
+        self._unsaved: set[SessionKey] = set()
+        # Weak: a lock is needed for a moment only.
+        self._saving: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+        self._is_stuck = False
+        self.on_forgotten: Callable[[Session], None] = lambda _: None
+
+    async def load(self) -> None:
+        """Take up what an earlier host knew."""
+        self._known = {session.key: session for session in await self._store.load()}
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._known.values()))
+
+    def __contains__(self, key: SessionKey) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: SessionKey) -> Session:
+        return self._known[key]
+
+    def get(self, key: SessionKey) -> Session | None:
+        """Return the session, if it is known."""
+        return self._known.get(key)
+
+    def put(self, session: Session) -> None:
+        """Know the session as it is now."""
+        if self._known.get(session.key) != session:
+            self._known[session.key] = session
+            self._unsaved.add(session.key)
+
+    def find(self, target: str, among: Callable[[Session], bool] = lambda _: True) -> Session:
+        """Return the session with that id, or GROUP/ID, or with the only one that begins so.
+
+        Agents choose these ids, so one that several groups' sessions fit is asked back: only a
+        group's own sessions are looked at after GROUP/. Of several, one that is `among` those in
+        question is meant if no other is. Raise UnknownSession if there is none, or several.
+        """
+        group, slash, session_id = target.partition("/")
+        own = [s for s in self._known.values() if slash and s.group == group]
+        start = session_id if own else target
+        is_long = len(target) >= _MIN_PREFIX_LENGTH
+        fitting = [
+            s
+            for s in own or self._known.values()
+            if s.session_id == start or (is_long and s.session_id.startswith(start))
+        ]
+        fitting = [s for s in fitting if among(s)] or fitting
+        exact = [s for s in fitting if s.session_id == start]
+        groups = {s.group for s in fitting}
+        if len(exact) == 1 and len(groups) == 1:
+            return exact[0]
+        if len(fitting) == 1:
+            return fitting[0]
+        if not fitting:
+            raise UnknownSession(f"no session has the id {target}")
+        listed = ", ".join(sorted(groups))
+        raise UnknownSession(
+            f"several sessions fit {target} (in {listed}); give more of the id, or GROUP/ID"
+        )
+
+    async def save_all(self) -> None:
+        """Save what has changed; what cannot be saved waits for the next time."""
+        try:
+            for key in list(self._unsaved):
+                await self.save(key)
+        except OSError as exc:
+            if not self._is_stuck:
+                log.warning("sessions cannot be saved", extra={"why": exc.strerror})
+            self._is_stuck = True
+        else:
+            self._is_stuck = False
+
+    async def save(self, key: SessionKey) -> None:
+        """Save the session, if it has changed. Raise OSError if that cannot be done."""
+        async with self._saving.setdefault(key, asyncio.Lock()):
+            if key not in self._unsaved:
+                return
+            self._unsaved.discard(key)
+            try:
+                await self._store.keep(self._known[key])
+            except BaseException:
+                self._unsaved.add(key)
+                raise
+
+    async def forget_too_many(self, groups: Collection[GroupName]) -> None:
+        """Forget the oldest sessions of these groups that have ended and are too many."""
+        over: dict[GroupName, list[Session]] = defaultdict(list)
+        for session in self._known.values():
+            if session.group in groups and is_over(session):
+                over[session.group].append(session)
+        found = (sorted(each, key=lambda s: s.since)[: -self._most] for each in over.values())
+        await self.forget([session for each in found for session in each])
+
+    async def forget(self, sessions: list[Session]) -> None:
+        """Forget these sessions."""
+        for session in sessions:
+            self._known.pop(session.key, None)
+            self._unsaved.discard(session.key)
+            self.on_forgotten(session)
+        if sessions:
+            await self._store.forget(session.key for session in sessions)
+
+
+def is_over(session: Session) -> bool:
+    """True if nothing works on the session, and nobody is asked."""
+    return session.state is SessionState.ENDED
