@@ -1,10 +1,6 @@
-"""The data folder: one host at a time, a token for whoever may answer, and where the host is.
+"""The data folder and the settings file: where they are, who holds them, and where the host is.
 
-    host.lock   held by the running host
-    host.json   its address and process, and where its settings come from
-    token       0600; whoever can read it may answer
-
-Light to import: the command line uses it to find the host.
+One host at a time holds the folder; the token in it is for whoever may answer.
 """
 
 from __future__ import annotations
@@ -13,22 +9,126 @@ import fcntl
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from pynchy import paths
 from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
-from pynchy.origin import SettingsSource
 from pynchy.safe_folder import Folder, UnsafeFile
 from pynchy.status_line import is_held
+
+SETTINGS_NAME = "pynchy.toml"
 
 _TOKEN_BYTES = 32
 _CAP = 4_096
 # A path is at most 4,096 bytes, each of which may be written as six.
 _HOST_CAP = 32_768
 _LOW_SPACE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSource:
+    """Where settings come from: `path` is None where the defaults count.
+
+    `digest` is empty where the file cannot be read twice, such as a pipe.
+    """
+
+    path: Path | None = None
+    digest: str = ""
+
+    @classmethod
+    def of(cls, path: Path | None) -> Self:
+        """Return the file as it is now. To be asked before the file is read, not after."""
+        return cls() if path is None else cls(path.absolute(), _digest(path))
+
+    def has_changed(self) -> bool:
+        """Whether the file says something else now, or is gone."""
+        return self.path is not None and bool(self.digest) and _digest(self.path) != self.digest
+
+    def is_file(self, path: Path | None) -> bool:
+        """Whether the settings come from that file, whatever links lead to it."""
+        if self.path is None or path is None:
+            return self.path is path
+        return self.path.resolve() == path.resolve()
+
+
+def _digest(path: Path) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - commands that only look for the host need none
+
+    try:
+        return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def find_settings(explicit: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """Return the settings file to read, or None where there is none.
+
+    Raise ConfigError if the file that was asked for by name is missing.
+    """
+    if explicit is not None:
+        return _existing(explicit, "--config")
+    if named := environ.get("PYNCHY_CONFIG"):
+        return _existing(Path(named), "PYNCHY_CONFIG")
+    folders = [Path(), _own_folder(environ, "XDG_CONFIG_HOME", ".config")]
+    paths = (folder / SETTINGS_NAME for folder in folders if folder is not None)
+    return next((path for path in paths if _is_there(path)), None)
+
+
+def own_settings(environ: Mapping[str, str]) -> Path:
+    """Return the settings file of this user, which need not exist. Raise ConfigError."""
+    folder = _own_folder(environ, "XDG_CONFIG_HOME", ".config")
+    if folder is None:
+        raise ConfigError("this user has no home folder: say which file with --config")
+    return folder / SETTINGS_NAME
+
+
+def data_dir(explicit: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the data folder, which need not exist yet. Raise ConfigError without a home."""
+    if explicit is not None:
+        return explicit
+    if named := environ.get("PYNCHY_DATA_DIR"):
+        return Path(named)
+    folder = _own_folder(environ, "XDG_DATA_HOME", ".local/share")
+    if folder is None:
+        raise ConfigError("this user has no home folder: say where with --data-dir")
+    return folder
+
+
+def _existing(path: Path, asked_by: str) -> Path:
+    if not _is_there(path):
+        raise ConfigError(
+            f"{path}: there is no such settings file\n"
+            f"  {asked_by} names it; write one with: pynchy init"
+        )
+    return path
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # What cannot be looked at is better refused when read than passed over.
+
+
+def _own_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
+    named = Path(environ.get(variable, ""))
+    # The XDG rules say that a relative path is to be ignored.
+    if named.is_absolute():
+        return named / "pynchy"
+    home = _home(environ)
+    return home / usual / "pynchy" if home else None
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    if environ.get("HOME"):
+        return Path(environ["HOME"])
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +181,7 @@ class DataFolder:
     def option(self) -> str:
         """What a command needs besides to use this folder: nothing for the usual one."""
         try:
-            if self.path == paths.data_dir(None, os.environ).absolute():
+            if self.path == data_dir(None, os.environ).absolute():
                 return ""
         except ConfigError:
             pass

@@ -18,18 +18,17 @@ from urllib.parse import urlsplit
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.ask import PREFIX, AskHandler
+from pynchy.bridge.ask import PREFIX, AskHandler, Reception
 from pynchy.bridge.cards import Cards
 from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.reception import Reception
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.channels.base import Channel
 from pynchy.channels.plugins import make_channels
 from pynchy.clock import SteadyClock
 from pynchy.config import Settings
-from pynchy.data_dir import DataFolder
+from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.errors import ChannelUnavailable, HostError
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials, host_name
@@ -39,24 +38,21 @@ from pynchy.http.server import HttpServer, listen, url_of
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import SignIn
-from pynchy.ipc.intake import Intake, Rate
+from pynchy.ipc.intake import Intake, Rate, Registry
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
-from pynchy.ipc.registry import Registry
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launcher
 from pynchy.launchers.factory import LauncherContext, make_launcher
 from pynchy.launchers.run_log import LogChunk, read_output
 from pynchy.model import GroupName, Session
-from pynchy.origin import SettingsSource
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
 from pynchy.tracking.control import SESSION_PREFIX, SessionControl
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.session_files import FileSessions
-from pynchy.tracking.table import SessionTable
+from pynchy.tracking.table import FileSessions, SessionTable
 from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)

@@ -75,7 +75,7 @@ def _line(folder: str) -> str:
 
 
 def _data_dir(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the data folder as `pynchy.paths` finds it; what is said last counts."""
+    """Return the data folder as `pynchy.data_dir` finds it; what is said last counts."""
     said = ""
     for before, word in zip(["", *words], words, strict=False):
         if before == "--data-dir":

@@ -17,9 +17,9 @@ import pytest
 
 from pynchy.data_dir import DataFolder
 from pynchy.demo.console import Screen, Voices
-from pynchy.demo.errors import DemoFailed
 from pynchy.demo.person import ScriptedPerson
 from pynchy.demo.processes import Stage
+from pynchy.demo.script import DemoFailed
 from pynchy.demo.story import tell
 
 PYNCHY = Path(sys.executable).with_name("pynchy")

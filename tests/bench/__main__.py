@@ -8,17 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import (
-    agents,
-    inbox,
-    latency,
-    lookups,
-    parking,
-    recovery,
-    servers,
-    slack,
-    status,
-)
+from tests.bench import agents, inbox, latency, lookups, parking, recovery, servers, slack, status
 from tests.bench.figures import Line, as_json, as_table
 
 PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {

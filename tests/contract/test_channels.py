@@ -10,11 +10,10 @@ from tests.whatsapp.support import STAND_IN, pair
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.channels.local import LocalChannel
 from pynchy.channels.slack.channel import Secrets, SlackChannel
-from pynchy.channels.web import WebChannel
-from pynchy.channels.whatsapp.audience import WhatsAppGroups
+from pynchy.channels.token import LocalChannel, WebChannel
 from pynchy.channels.whatsapp.channel import WhatsAppChannel
+from pynchy.channels.whatsapp.inbound import WhatsAppGroups
 from pynchy.config import SlackChannelSettings
 from pynchy.errors import AskingUnsupported
 from pynchy.model import Answer, Ending, OutcomeKind, ShownCard, State

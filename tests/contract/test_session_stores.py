@@ -6,16 +6,9 @@ from pathlib import Path
 import pytest
 
 from pynchy.launchers.base import SessionStore
-from pynchy.model import (
-    GroupName,
-    RequestId,
-    Session,
-    SessionId,
-    SessionState,
-    Unconfirmed,
-)
+from pynchy.model import GroupName, RequestId, Session, SessionId, SessionState, Unconfirmed
 from pynchy.testing import NOON, MemorySessions
-from pynchy.tracking.session_files import FileSessions
+from pynchy.tracking.table import FileSessions
 
 
 @pytest.fixture(params=["files", "memory"])

@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 from tests.acceptance.support import Host
-from tests.slack.support import (
-    ANA,
-    BEN,
-    EVE,
-    Lobby,
-    Room,
-    group_table,
-    people,
-    settings,
-    tokens_of,
-)
+from tests.slack.support import ANA, BEN, EVE, Lobby, Room, group_table, people, settings, tokens_of
 from tests.waiting import until
 
 from pynchy.testing_slack import SlackStandIn

@@ -23,7 +23,7 @@ from pynchy.config import (
     example_settings,
     load_settings,
 )
-from pynchy.config.explain import fields_of
+from pynchy.config.loading import fields_of
 from pynchy.config.values import parse_duration, parse_size
 from pynchy.errors import ConfigError
 
@@ -317,7 +317,7 @@ import agent_runner.cores, sys
 agent_runner.cores.__path__.append(sys.argv[1])
 from pathlib import Path
 from click.testing import CliRunner
-from pynchy.cli.run import run_command
+from pynchy.cli.sessions import run_command
 from pynchy.config import load_settings
 from pynchy.http.sessions import RunBody
 print(load_settings(Path(sys.argv[2])).groups["g"].launcher.agent)

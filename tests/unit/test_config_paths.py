@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pynchy.data_dir import data_dir, find_settings
 from pynchy.errors import ConfigError
-from pynchy.paths import data_dir, find_settings
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +102,6 @@ def test_a_file_that_cannot_be_looked_at_is_not_passed_over(
 
 
 def test_finding_paths_does_not_load_pydantic() -> None:
-    program = "import sys, pynchy.paths; sys.exit('pydantic' in sys.modules)"
+    program = "import sys, pynchy.data_dir; sys.exit('pydantic' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -4,7 +4,8 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.config.places import Loc, Places, find_places
+from pynchy.config.errors import Loc
+from pynchy.config.source import Places, find_places
 
 TEXT = '''\
 # [not.a.table] = 1

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.cards import WAIT_MAX_SECONDS, Cards
+from pynchy.bridge.cards import WAIT_MAX_SECONDS, Cards, Reshowing
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.reshowing import Reshowing
 from pynchy.config import Settings
 from pynchy.model import CardRef, CardState, PendingQuestion
 from pynchy.pending.index import PendingIndex

@@ -13,7 +13,7 @@ from tests.slack.support import Asked, Workplace
 from tests.waiting import until
 
 from agent_runner.asking import Question
-from pynchy.channels.whatsapp.account import Account, keep_account
+from pynchy.channels.whatsapp.addresses import Account, keep_account
 from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.safe_folder import Folder
 from pynchy.testing_whatsapp import SentText, WhatsAppStandIn

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import CardSettled, SettleFailed, ShowFailed, Shown, unsettled
+from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
+from pynchy.config import Settings
 from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
 from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
 from pynchy.pending.index import Key
@@ -28,6 +29,9 @@ _WAIT_SECONDS = 2.0
 WAIT_MAX_SECONDS = 600.0
 # How soon it is noticed that a channel is back.
 _POLL_SECONDS = 5.0
+
+# About a week, as long as a card is settled.
+SHOW_ATTEMPTS = 1_000
 
 
 class Cards:
@@ -197,3 +201,59 @@ def to_settle(pending: PendingQuestion) -> list[CardRef]:
 
 def _is_shown(pending: PendingQuestion) -> bool:
     return any(card.state in {CardState.SHOWN, CardState.SENDING} for card in pending.cards)
+
+
+class Reshowing:
+    """Tries failed cards again, those of one question at a time."""
+
+    def __init__(self, ledger: QuestionLedger, cards: Cards, settings: Settings) -> None:
+        self._ledger = ledger
+        self._cards = cards
+        self._settings = settings
+
+    def failed(self, pending: PendingQuestion) -> list[CardRef]:
+        """Return the cards that may be shown yet; none when the question is over."""
+        routed = self._settings.group(pending.group).channels
+        return [
+            card
+            for card in pending.cards
+            if pending.state.waits_for_person
+            and card.state is CardState.FAILED
+            and card.attempts < SHOW_ATTEMPTS
+            and card.channel in routed
+            and self._cards.can_ask(card.channel)
+        ]
+
+    async def due(self, key: Key, *, soon: bool = False) -> bool:
+        """Wait until an attempt makes sense, and record it. False when there is nothing to do.
+
+        A channel that says itself that something is wrong is looked at, and not tried.
+        """
+        while failed := self.failed(self._ledger.get(key)):
+            # One that is away has no say in how soon another is tried: it is waited for.
+            waits = [
+                wait_seconds(0 if soon else card.attempts)
+                for card in failed
+                if self._cards.is_well(card.channel)
+            ]
+            channels = [card.channel for card in failed]
+            await self._cards.rest(channels, min(waits, default=WAIT_MAX_SECONDS))
+            if await self._route(key):
+                return True
+        return False
+
+    async def _route(self, key: Key) -> bool:
+        try:
+            pending = await self._ledger.commit(key, self._steps)
+        except AlreadyOver:
+            return False
+        return any(card.state is CardState.SENDING for card in pending.cards)
+
+    def _steps(self, pending: PendingQuestion) -> Sequence[Routed]:
+        # Who corrected the chat in the settings wants the card there.
+        chat = self._settings.group(pending.group).chat
+        return [
+            Routed(card.channel, chat.get(card.channel, ""))
+            for card in self.failed(pending)
+            if self._cards.is_well(card.channel)
+        ]

@@ -11,12 +11,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from pynchy.bridge.cards import Cards, to_settle
+from pynchy.bridge.cards import Cards, Reshowing, to_settle
 from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Routed, is_finished
-from pynchy.bridge.reshowing import Reshowing
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
 from pynchy.model import CardRef, CardState, PendingQuestion, State

@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pynchy.channels.base import Channel
-from pynchy.channels.local import LocalChannel
-from pynchy.channels.web import WebChannel
+from pynchy.channels.token import LocalChannel, WebChannel
 from pynchy.config import (
     SLACK,
     WHATSAPP,
@@ -51,11 +50,7 @@ def _make_slack(
     table: SlackChannelSettings, settings: Settings, environ: Mapping[str, str]
 ) -> Channel:
     try:
-        from pynchy.channels.slack.channel import (  # noqa: PLC0415 - heavy
-            SlackChannel,
-            SlackGroups,
-            read_secrets,
-        )
+        from pynchy.channels.slack.channel import SlackChannel, SlackGroups, read_secrets  # noqa: PLC0415 - heavy
     except ImportError as exc:
         raise ConfigError(
             f"[channels.{SLACK}] needs libraries that are not installed ({exc.name}): "
@@ -76,12 +71,8 @@ def _make_whatsapp(table: WhatsAppChannelSettings, settings: Settings, data: Pat
             f"[channels.{WHATSAPP}] needs a library that is not installed (neonize): "
             "pip install '.[whatsapp]' in pynchy's folder"
         )
-    from pynchy.channels.whatsapp.audience import read_groups  # noqa: PLC0415 - where it is used
-    from pynchy.channels.whatsapp.channel import (  # noqa: PLC0415 - the same
-        WhatsAppChannel,
-        make_home,
-        store_of,
-    )
+    from pynchy.channels.whatsapp.channel import WhatsAppChannel, make_home, store_of  # noqa: PLC0415 - the same
+    from pynchy.channels.whatsapp.inbound import read_groups  # noqa: PLC0415 - where it is used
 
     home = make_home(data)
     audience, pace_seconds = read_groups(settings), table.pace.total_seconds()

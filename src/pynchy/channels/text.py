@@ -1,6 +1,17 @@
-"""Lengths as the strictest service counts them: in UTF-16 units."""
+"""What every chat channel says in the same words, and how long a text may be.
+
+Lengths are counted as the strictest service does: in UTF-16 units.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+from pynchy.errors import AlreadyOver, ReplyRejected
+from pynchy.model import Ending, OutcomeKind, PendingQuestion
+
+REPEATED = "This card may be a repeat. It is the same question: one answer closes every copy."
+_BRIEF = 300
 
 
 def length(text: str) -> int:
@@ -16,3 +27,44 @@ def head(text: str, most: int) -> str:
     while length(kept) > most:
         kept = kept[: -max(1, (length(kept) - most) // 2)]
     return kept
+
+
+def describe(ending: Ending, here: str, one_line: Callable[[str, int], str]) -> str:
+    """Return in one line how the question ended; with a single answer, what it was.
+
+    `here` is the channel that says it; `one_line` makes what others wrote harmless there, in a
+    single line of at most so many characters.
+    """
+    by = f" by {one_line(ending.by, _BRIEF)}" if ending.by else ""
+    single = len(ending.answers) == 1
+    said = f": {one_line(ending.answers[0].describe(), _BRIEF)}" if single else ""
+    why = f": {one_line(ending.reason, _BRIEF)}" if ending.reason else ""
+    match ending.outcome:
+        case OutcomeKind.ANSWERED if ending.channel != here:
+            return f"Answered elsewhere{said}{by} ({ending.channel})"
+        case OutcomeKind.ANSWERED:
+            return f"Answered{said}{by}"
+        case OutcomeKind.DECLINED:
+            return f"Declined{by}{why}"
+        case OutcomeKind.DEFAULTED:
+            return f"Nobody answered; the agent took its own default{said}"
+        case OutcomeKind.EXPIRED:
+            return f"Expired: nobody answered in time{why}"
+        case OutcomeKind.WITHDRAWN:
+            return f"Withdrawn{by}: no answer is needed any more"
+        case OutcomeKind.UNDELIVERABLE:
+            return f"Undeliverable{why}"
+
+
+def refusal(exc: ReplyRejected) -> str:
+    """Return what the person is told whose reply the reply handler did not take."""
+    if isinstance(exc, AlreadyOver):
+        return f"This question is over already: {exc.ending.describe()}"
+    return f"Not taken: {exc}"
+
+
+def noted(pending: PendingQuestion) -> str:
+    """Return what the person is told who has answered some of the questions."""
+    numbers = range(1, len(pending.questions) + 1)
+    left = [str(number) for number in numbers if number not in pending.answered]
+    return f"Noted. Still to be answered: question {', '.join(left)}."

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Self
 
-from pynchy.cli.eventlog import last_sequence
+from pynchy.cli.events import last_sequence
 from pynchy.client import EventStream, HostClient, StreamMessage
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from pynchy.cli.options import data_dir_option
+from pynchy.cli.options import data_dir_option, user_name
+from pynchy.cli.questions import print_pending
 from pynchy.cli.text import clean
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
@@ -25,6 +26,27 @@ _ONLY_HERE = (
     "It works on this machine alone. For a phone, set http.public_url to an address that the phone "
     "reaches: docs/inbox.md says how."
 )
+
+
+def show_inbox(data: DataFolder) -> None:
+    """Show what waits until the person leaves. Raise NoHost if there is no host to begin with."""
+    if is_screen():
+        data.host()
+        from pynchy.cli.screen.app import InboxApp  # noqa: PLC0415 - slow to import
+
+        InboxApp(data, user_name()).run()
+        return
+    views = HostClient.of(data).pending()
+    print_pending(views, as_json=False)
+    if views:
+        click.echo("Answer with: pynchy answer ID VALUE (there is no terminal here)", err=True)
+
+
+def is_screen() -> bool:
+    """True if there is a whole terminal: keys come in, and the cursor can go anywhere."""
+    is_smart = os.environ.get("TERM", "") not in {"", "dumb"}
+    # The screen is drawn on stderr, as textual does.
+    return is_smart and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
 @click.command("inbox", short_help="Answer what waits, here or in a browser.")
@@ -54,7 +76,7 @@ def inbox_command(*, open_: bool, no_browser: bool, sign_out_all: bool, data: Da
         if not no_browser and open_in_browser(link, data.folder):
             click.echo("Opened in your browser.")
     else:
-        from pynchy.cli.screen.start import show_inbox  # noqa: PLC0415 - textual only for this
+        from pynchy.cli.inbox import show_inbox  # noqa: PLC0415 - textual only for this
 
         show_inbox(data)
 

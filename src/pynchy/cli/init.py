@@ -9,8 +9,8 @@ import click
 
 from pynchy.cli.options import shared_path
 from pynchy.config import example_settings
+from pynchy.data_dir import SETTINGS_NAME
 from pynchy.errors import ConfigError
-from pynchy.paths import SETTINGS_NAME
 
 
 @click.command("init", short_help="Write a settings file to begin with.")

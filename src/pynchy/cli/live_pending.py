@@ -15,7 +15,7 @@ from rich.text import Text
 
 from pynchy.cli.event_follower import EventFollower
 from pynchy.cli.output import is_terminal, make_console
-from pynchy.cli.pending import print_pending
+from pynchy.cli.questions import print_pending
 from pynchy.cli.tables import pending_screen
 from pynchy.cli.views import read_question
 from pynchy.client import HostClient, Json

@@ -1,7 +1,4 @@
-"""`pynchy mcp`: the MCP server of an agent that runs on the host's own machine.
-
-Started by the agent program, and in its way until it answers: nothing heavy is imported.
-"""
+"""`pynchy mcp` and `pynchy hook`: what an agent program on the host's own machine starts."""
 
 from __future__ import annotations
 
@@ -45,3 +42,28 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
     from agent_runner.agent_tools import main_as_told  # noqa: PLC0415 - the arguments come first
 
     sys.exit(main_as_told(ipc_dir, os.environ, client or ""))
+
+
+@click.command("hook", short_help="Ask before an agent program's tool does, and park the agent.")
+@click.argument("program", type=click.Choice(["claude"]))
+@click.option("--group", required=True, metavar="NAME", help="The agent's group.")
+@data_dir_option
+def hook_command(program: str, group: str, data: DataFolder) -> None:
+    r"""Decide on the call of a tool that asks a person: the event on stdin, the decision on stdout.
+
+    For Claude Code's PreToolUse, and the tools mcp__pynchy__ask_user and AskUserQuestion; any other
+    is left alone. Agents that a launcher of kind "process" starts have it set up already. With
+    wait = "park" in the group's settings it has a call put off that nobody answers at once:
+    `claude -p` ends, and the group's launcher resumes it with the answer. PYNCHY_SESSION_ID must
+    be the same as for `pynchy mcp`.
+
+    \b
+    Example, in Claude Code's settings:
+      {"hooks": {"PreToolUse": [{"matcher": "mcp__pynchy__ask_user", "hooks": [
+        {"type": "command", "command": "pynchy hook claude --group web-team", "timeout": 3600}]}]}}
+    """
+    del program
+    ipc_dir = make_mailbox(data, group)
+    from agent_runner.hooks.claude import main  # noqa: PLC0415 - the arguments come first
+
+    sys.exit(main(ipc_dir, os.environ))

@@ -1,17 +1,22 @@
-"""Options that many commands share."""
+"""Options and arguments that many commands share; ids are completed from the running host."""
 
 from __future__ import annotations
 
+import getpass
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pynchy import paths
+from pynchy import data_dir
+from pynchy.cli.text import clean, one_line, to_json
+from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
-from pynchy.errors import PynchyError
+from pynchy.errors import PynchyError, UnknownQuestion
+from pynchy.exits import QuestionOver
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -87,11 +92,11 @@ def data_folder_of(ctx: click.Context) -> DataFolder:
 def _data_folder(
     ctx: click.Context, _param: click.Parameter | None, value: Path | None
 ) -> DataFolder:
-    return DataFolder(paths.data_dir(value or shared_path(ctx, "data_dir"), os.environ))
+    return DataFolder(data_dir.data_dir(value or shared_path(ctx, "data_dir"), os.environ))
 
 
 def _settings_path(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
-    return paths.find_settings(value or shared_path(ctx, "config"), os.environ)
+    return data_dir.find_settings(value or shared_path(ctx, "config"), os.environ)
 
 
 def shared_path(ctx: click.Context, name: str) -> Path | None:
@@ -99,3 +104,128 @@ def shared_path(ctx: click.Context, name: str) -> Path | None:
     # Not ctx.obj, which is not set yet where a shell completes.
     given = ctx.find_root().params.get(name)
     return given if isinstance(given, Path) else None
+
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_COMPLETION_SECONDS = 0.5
+_HELP_WIDTH = 60
+_MAX_NAME = 200
+
+
+def id_argument(function: F) -> F:
+    """Add the ID of a question: its short id or its request id."""
+    return click.argument("target", metavar="ID", shell_complete=_complete)(function)
+
+
+def session_argument(function: F) -> F:
+    """Add the SESSION: its id, or enough of its beginning."""
+    return click.argument("target", metavar="SESSION", shell_complete=_complete_sessions)(function)
+
+
+def by_option(function: F) -> F:
+    """Add --by, who answers; without it the user of this machine."""
+    return click.option(
+        "--by", metavar="NAME", callback=_by, help="Who you are.  [default: your user name]"
+    )(function)
+
+
+def find_question(client: HostClient, target: str) -> dict[str, Any]:
+    """Return the question that the person means. Say so if the id is a request id.
+
+    Raise UnknownQuestion with ids that are nearly it, ReplyRejected if several have it.
+    """
+    try:
+        view = client.question(target)
+    except UnknownQuestion:
+        raise UnknownQuestion(_advice(target, client.pending())) from None
+    if target.removeprefix("#").lower() != view["short_id"]:
+        named = f"{target} is the request id of {view['short_id']}, group {view['group']}"
+        click.echo(clean(named), err=True)
+    return view
+
+
+def reply_to(client: HostClient, view: dict[str, Any], verb: str, **body: object) -> dict[str, Any]:
+    """Reply to the very question that was found, and return it as it is then."""
+    return client.reply(view["group"], view["request_id"], verb, body)
+
+
+@contextmanager
+def telling_what_won(client: HostClient, view: dict[str, Any]) -> Iterator[None]:
+    """Where the question is over already, print it as JSON before that is raised."""
+    try:
+        yield
+    except QuestionOver:
+        click.echo(to_json(client.question_of(view["group"], view["request_id"])))
+        raise
+
+
+def _advice(target: str, pending: list[dict[str, Any]]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+    unknown = f"no question has the id {target}"
+    known = [view["short_id"] for view in pending]
+    near = get_close_matches(target.removeprefix("#").lower(), known, n=3, cutoff=0.5)
+    if near:
+        return f"{unknown}; did you mean {' or '.join(near)}?"
+    if known:
+        return f"{unknown}; see what waits with: pynchy pending"
+    return f"{unknown}; nothing waits for an answer (pynchy history shows what is over)"
+
+
+def _by(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+    del ctx
+    if value is not None and not 0 < len(value.strip()) <= _MAX_NAME:
+        raise click.BadParameter(f"a name of 1 to {_MAX_NAME} characters is needed")
+    return (value or user_name())[:_MAX_NAME]
+
+
+def user_name() -> str:
+    """Return who answers where nobody said otherwise."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody with the token"
+
+
+def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    try:
+        pending = _listed(data_folder_of(ctx))
+    except (PynchyError, OSError, KeyError, TypeError):
+        return []  # A shell that completes must never be spoken to.
+    return [
+        CompletionItem(view["short_id"], help=one_line(_question_of(view), _HELP_WIDTH))
+        for view in pending
+        if view["short_id"].startswith(incomplete.removeprefix("#").lower())
+    ]
+
+
+def _complete_sessions(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    try:
+        sessions = HostClient.of(data_folder_of(ctx), _COMPLETION_SECONDS).sessions()
+        return [
+            CompletionItem(view["session_id"], help=one_line(_about(view), _HELP_WIDTH))
+            for view in sessions
+            if view["state"] != "ended" and view["session_id"].startswith(incomplete)
+        ]
+    except (PynchyError, OSError, KeyError, TypeError):
+        return []  # A shell that completes must never be spoken to.
+
+
+def _about(view: dict[str, Any]) -> str:
+    return f"{view['group']}: {view['task'] or view['agent'] or view['state']}"
+
+
+def _listed(data: DataFolder) -> list[dict[str, Any]]:
+    return HostClient.of(data, _COMPLETION_SECONDS).pending()
+
+
+def _question_of(view: dict[str, Any]) -> str:
+    return str(view["questions"][0]["question"])

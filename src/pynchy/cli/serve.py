@@ -13,10 +13,9 @@ import click
 from pynchy.cli.inbox import show_link
 from pynchy.cli.options import config_option, data_dir_option
 from pynchy.config import Settings, load_settings
-from pynchy.data_dir import DataFolder
+from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.host import running_host
 from pynchy.logs import set_up_logging
-from pynchy.origin import SettingsSource
 
 log = logging.getLogger(__name__)
 

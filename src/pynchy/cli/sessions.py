@@ -1,16 +1,24 @@
-"""`pynchy sessions`: which sessions there are, and what each is doing."""
+"""`pynchy sessions`, `run`, `stop`, `log`: which sessions there are, and what each is doing."""
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 
 import click
 from rich.text import Text
 
-from pynchy.cli.options import data_dir_option, json_option
+from agent_runner.cores import names
+from pynchy.cli.options import (
+    by_option,
+    complete_groups,
+    data_dir_option,
+    json_option,
+    session_argument,
+)
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import plain_table
-from pynchy.cli.text import duration, one_line, read_moment
+from pynchy.cli.text import duration, one_line, printed, read_moment
 from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
 
@@ -18,6 +26,9 @@ _STATE_STYLES = {"working": "green", "waiting": "yellow", "parked": "yellow", "e
 _NONE = 'No session is working or waiting. Start one with: pynchy run GROUP "prompt"'
 _SHORT_LETTERS = 8
 _NAMES = ("group", "agent", "session", "state", "since", "about")
+
+# A runner has its grace to end, and the host some more to notice.
+_TIMEOUT_SECONDS = 600.0
 
 
 @click.command("sessions", short_help="List the sessions, and what each is doing.")
@@ -101,3 +112,117 @@ def _about(view: Json) -> str:
             return one_line(detail)
         case _:
             return one_line(task)
+
+
+@click.command("run", short_help="Start an agent's session with a prompt.")
+@click.argument("group", shell_complete=complete_groups)
+@click.argument("prompt")
+@click.option("--agent", type=click.Choice(names()), help="Instead of the launcher's own.")
+@click.option("--follow", is_flag=True, help="Stay, and print what happens.  [Ctrl-C detaches]")
+@json_option
+@by_option
+@data_dir_option
+def run_command(  # noqa: PLR0913 - each is an option
+    data: DataFolder,
+    group: str,
+    prompt: str,
+    agent: str | None,
+    by: str,
+    *,
+    follow: bool,
+    as_json: bool,
+) -> None:
+    r"""Start a session of the group's agent with a prompt, and print the session's id.
+
+    How the agent is started is said in [groups.GROUP.launcher]. A PROMPT of "-" is read from stdin.
+    With --follow, print what the runner prints and what happens to the session until it has ended;
+    --json makes every piece of that one line.
+
+    Exit code: 0 it was started (with --follow: and ended well), 1 it was not (it failed), 5 no host
+    is running, 130 detached.
+
+    \b
+    Examples:
+      pynchy run web-team "Update the changelog, and ask me before you commit"
+      pynchy run web-team - --agent codex --follow < task.md
+    """
+    if prompt == "-":
+        prompt = sys.stdin.read()
+    if not prompt.strip():
+        raise click.BadParameter("a prompt is needed", param_hint="PROMPT")
+    session = HostClient.of(data).run(group, prompt, agent, by)
+    session_id = str(session["session_id"])
+    if not follow:
+        if as_json:
+            show_json(session)
+        else:
+            click.echo(session_id)
+        return
+    from pynchy.cli.follow_session import FollowedSession  # noqa: PLC0415 - threads only where needed
+
+    if not as_json:
+        click.echo(f"session {session_id}", err=True)
+    sys.exit(FollowedSession(data, group, session_id, as_json=as_json).stay())
+
+
+@click.command("stop", short_help="End the runner of a session.")
+@session_argument
+@by_option
+@data_dir_option
+def stop_command(target: str, by: str, data: DataFolder) -> None:
+    r"""End the runner of a session: ask it to end, and kill it after its grace.
+
+    What it asked stays open; an answer to that starts it again. An answer that it was just being
+    given, or was about to be started with, is kept, and `pynchy retry` delivers it.
+
+    Exit code: 0 it has ended, 4 nothing was running, 5 no host is running.
+
+    \b
+    Examples:
+      pynchy stop 6f1c2f0a-0d1c-4f6e-9d57-3d3f1f6d2b11
+      pynchy stop 6f1c
+      pynchy stop web-team/nightly    # where two groups use the same id
+    """
+    view = HostClient.of(data, _TIMEOUT_SECONDS).stop(target, by)
+    click.echo(f"{one_line(str(view['session_id']))}: {one_line(str(view['end']))}")
+
+
+@click.command("log", short_help="Print what the runners of a session printed.")
+@session_argument
+@click.option("--follow", "-f", is_flag=True, help="Stay until it has ended.  [Ctrl-C detaches]")
+@data_dir_option
+def log_command(target: str, data: DataFolder, *, follow: bool) -> None:
+    r"""Print what the runners of a session have printed, all of them in order.
+
+    With --follow, go on with what is printed, and what happens to the session on stderr, until the
+    session has ended.
+
+    Exit code: 0, with --follow 1 if the session failed, 130 detached; 5 no host is running.
+
+    \b
+    Examples:
+      pynchy log 6f1c
+      pynchy log 6f1c --follow
+    """
+    client = HostClient.of(data)
+    session = client.session(target)
+    if follow:
+        from pynchy.cli.follow_session import FollowedSession  # noqa: PLC0415 - threads only where needed
+
+        staying = FollowedSession(
+            data, str(session["group"]), str(session["session_id"]), as_json=False
+        )
+        sys.exit(staying.stay())
+    if not _print_all(client, f"{session['group']}/{session['session_id']}"):
+        click.echo("It has printed nothing, or nothing that is kept.", err=True)
+
+
+def _print_all(client: HostClient, session: str) -> bool:
+    """Print all there is. Return False if there is nothing."""
+    read = 0
+    while piece := client.output(session, read):
+        text, read = str(piece.get("text", "")), int(piece.get("next", 0))
+        if not text:
+            break
+        click.echo(printed(text) if sys.stdout.isatty() else text, nl=False)
+    return read > 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pynchy.channels.slack.manifest import manifest, new_app_link
+from pynchy.channels.slack.setup import manifest, new_app_link
 from pynchy.cli import with_examples
 from pynchy.cli.doctor.command import show_findings
 from pynchy.cli.doctor.finding import Status

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import click
 
-from pynchy.channels.whatsapp.account import read_account
-from pynchy.channels.whatsapp.addresses import PHONE, normal, phone
+from pynchy.channels.whatsapp.addresses import PHONE, normal, phone, read_account
 from pynchy.channels.whatsapp.channel import make_home, store_of
 from pynchy.channels.whatsapp.connection_status import ConnectionState, read_state
-from pynchy.channels.whatsapp.pairing import forget, list_groups, log_out, pair
+from pynchy.channels.whatsapp.setup import forget, list_groups, log_out, pair
 from pynchy.cli import with_examples
 from pynchy.cli.options import TEXT, config_option, data_dir_option, json_option
 from pynchy.cli.output import show_json

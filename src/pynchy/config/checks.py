@@ -5,16 +5,8 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 
 from collections.abc import Iterable, Iterator
 
-from pynchy.config.errors import SettingProblem, allowed, did_you_mean, dotted
-from pynchy.config.models import (
-    KINDS,
-    WHATSAPP,
-    GroupSettings,
-    LauncherSettings,
-    Settings,
-    either,
-)
-from pynchy.config.places import Loc
+from pynchy.config.errors import Loc, SettingProblem, allowed, did_you_mean, dotted
+from pynchy.config.models import KINDS, WHATSAPP, GroupSettings, LauncherSettings, Settings, either
 
 
 def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[SettingProblem]:

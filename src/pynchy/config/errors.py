@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pynchy.config.places import Loc
-
+# The path of a key from the top of the file.
+Loc = tuple[str | int, ...]
 _MAX_NAME_LENGTH = 60
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from pynchy.demo.errors import DemoFailed
+from pynchy.demo.script import DemoFailed
 
 _MARGIN = 8
 

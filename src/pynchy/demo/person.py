@@ -19,8 +19,7 @@ from typing import Protocol
 
 from pynchy.demo.agent import PYNCHY
 from pynchy.demo.console import Voices
-from pynchy.demo.errors import DemoFailed
-from pynchy.demo.script import Scene
+from pynchy.demo.script import DemoFailed, Scene
 from pynchy.exits import EXIT_OVER
 
 _CHUNK_BYTES = 64 * 1024

@@ -19,8 +19,7 @@ from typing import Self
 
 from pynchy.data_dir import DataFolder
 from pynchy.demo.agent import PYNCHY
-from pynchy.demo.errors import DemoFailed
-from pynchy.demo.script import GROUP, Utterance
+from pynchy.demo.script import GROUP, DemoFailed, Utterance
 
 AGENT = (sys.executable, "-P", "-m", "pynchy.demo.agent")
 

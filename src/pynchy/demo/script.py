@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from pynchy.errors import PynchyError
+
 GROUP = "demo"
 SESSION_ID = "demo-session"
 AGENT = "release agent"
 TASK = "release version 1.4.0"
+
+
+class DemoFailed(PynchyError):
+    """A step did not happen as the story says; the text says which and what was seen instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,15 @@
-"""Find out who is at work or waiting: from open questions, signs of life, and what we started.
-
-A session is one agent, however many leases its processes hold, and if it has none yet.
-"""
+"""Who is at work or waiting, and how the host is in figures."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 from pynchy import wire
 from pynchy.http.context import HttpContext
 from pynchy.inbox.agents import AgentView, LiveRunner, agent_views
-from pynchy.model import GroupName, SessionId
+from pynchy.model import GroupName, SessionId, State, Urgency
 from pynchy.pending.base import HistoryQuery
 
 _LATELY = 300
@@ -77,3 +75,29 @@ def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
             for item in view.items
         ],
     }
+
+
+async def find_status(context: HttpContext) -> dict[str, Any]:
+    """Return how many agents are at work, what waits for a person, and what is wrong."""
+    agents = {who(runner) for runner in await find_live(context)}
+    states: Counter[State] = Counter()
+    urgent = 0
+    for pending in context.ledger.index:
+        states[pending.state] += 1
+        urgent += pending.urgency is Urgency.HIGH and pending.state.waits_for_person
+    problems = context.problems()
+    return {
+        "status": "degraded" if problems else "ok",
+        "problems": problems,
+        "agents": len(agents),
+        "waiting": sum(states[state] for state in State if state.waits_for_person),
+        "urgent": urgent,
+        "undelivered": states[State.UNDELIVERED],
+    }
+
+
+def inbox_settings(context: HttpContext) -> dict[str, Any]:
+    """Return what a screen of the inbox must know: for how long a choice can be taken back."""
+    web = context.settings.web
+    usual, high = web.undo.total_seconds(), web.undo_high.total_seconds()
+    return {"undo_seconds": {"low": usual, "normal": usual, "high": high}}

@@ -39,7 +39,7 @@ from pynchy.errors import (
     UnknownQuestion,
     UnknownSession,
 )
-from pynchy.http import status as figures
+from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.auth import BROWSER, KNOWN, BodyTooLarge
 from pynchy.http.bodies import Body, Name

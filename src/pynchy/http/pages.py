@@ -12,13 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
 from pynchy.http.agents import find_agents
-from pynchy.http.context import (
-    HttpContext,
-    find_question,
-    last_ended_first,
-    waiting_questions,
-    who,
-)
+from pynchy.http.context import HttpContext, find_question, last_ended_first, waiting_questions, who
 from pynchy.http.sign_in import SignInRoutes
 from pynchy.http.stream import CardStream
 from pynchy.inbox.render import RenderedCard, Renderer, Viewer

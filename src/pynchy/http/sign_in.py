@@ -18,8 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy.http.auth import BROWSER, VISITOR, host_name
 from pynchy.http.context import HttpContext
-from pynchy.inbox.assets import ASSETS, BUILD, media_type
-from pynchy.inbox.render import Renderer
+from pynchy.inbox.render import ASSETS, BUILD, Renderer, media_type
 from pynchy.inbox.sign_in import Browser
 
 _MAX_NAME = 100

@@ -1,25 +1,45 @@
-"""Cards and pages as HTML.
-
-Everything that others wrote is escaped by the templates, or comes from `markdown`, which has made
-it safe. A card is rendered once for as long as its question does not change.
-"""
+"""Cards and pages as HTML, and the files that the pages load."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pynchy.inbox import keys
 from pynchy.inbox.agents import AgentView
-from pynchy.inbox.assets import BUILD, MODULES
 from pynchy.inbox.views import OUTCOMES, card_view, revision_of
 from pynchy.model import PendingQuestion
 from pynchy.wire import timestamp
 
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
+}
+# Not among what a page of the inbox imports.
+_OTHER_SCRIPTS = frozenset({"enter.js", "frame.js", "sw.js"})
+
+ASSETS = {
+    path.name: path.read_bytes()
+    for path in sorted((files("pynchy.inbox") / "static").iterdir(), key=lambda path: path.name)
+    if path.is_file()
+}
+BUILD = hashlib.sha256(b"\0".join([*map(str.encode, ASSETS), *ASSETS.values()])).hexdigest()[:16]
+MODULES = [name for name in ASSETS if name.endswith(".js") and name not in _OTHER_SCRIPTS]
+
 _MAX_CACHED = 5_000
+
+
+def media_type(name: str) -> str:
+    """Return the type of one of our files."""
+    return TYPES["." + name.rpartition(".")[2]]
 
 
 def _environment() -> Environment:

@@ -17,10 +17,17 @@ from agent_runner import sandbox_init
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
-from pynchy.launchers.binds import pynchys_own, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.process import check_agent, find_runner
-from pynchy.launchers.sandbox import SOCKET_INSIDE, Bind, Sandbox, SandboxLauncher, run_alone
+from pynchy.launchers.sandbox import (
+    SOCKET_INSIDE,
+    Bind,
+    Sandbox,
+    SandboxLauncher,
+    pynchys_own,
+    resolved,
+    run_alone,
+)
 
 PROGRAM = "bwrap"
 # The smallest box that needs all that a true one needs.

@@ -19,13 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from pynchy.testing_slack.faults import Fault, Faults, RateLimit
-from pynchy.testing_slack.limits import (
-    Json,
-    Refusal,
-    check_blocks,
-    check_metadata,
-    check_text,
-)
+from pynchy.testing_slack.limits import Json, Refusal, check_blocks, check_metadata, check_text
 from pynchy.testing_slack.workspace import (
     APP,
     BOT,

@@ -14,14 +14,7 @@ from dataclasses import replace
 
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
-from pynchy.model import (
-    GroupName,
-    PendingQuestion,
-    RequestId,
-    Session,
-    SessionId,
-    Unconfirmed,
-)
+from pynchy.model import GroupName, PendingQuestion, RequestId, Session, SessionId, Unconfirmed
 from pynchy.pending.base import History
 from pynchy.pending.index import Key
 from pynchy.tracking.tracker import SessionTracker

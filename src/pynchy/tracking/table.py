@@ -1,25 +1,98 @@
-"""The sessions that are known: found by their ids, changed in memory, saved one after another.
+"""The sessions that are known: found by their ids, changed in memory, kept as files.
 
-What has changed is saved by the next `save`; what could not be saved stays to be saved.
+Each file, `<data>/sessions/<group>/<session id>.json`, is replaced atomically.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from weakref import WeakValueDictionary
 
+from pynchy import wire
 from pynchy.errors import UnknownSession
 from pynchy.launchers.base import SessionStore
 from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
+
+_CAP = 1024 * 1024
 
 _MIN_PREFIX_LENGTH = 4
 
 SessionKey = tuple[GroupName, SessionId]
+
+
+class FileSessions:
+    """A SessionStore below the data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._root = data / "sessions"
+
+    async def load(self) -> list[Session]:
+        """See SessionStore."""
+        return await asyncio.to_thread(lambda: list(self._load()))
+
+    async def keep(self, session: Session) -> None:
+        """See SessionStore."""
+        await asyncio.to_thread(self._keep, session)
+
+    async def forget(self, sessions: Iterable[tuple[GroupName, SessionId]]) -> None:
+        """See SessionStore."""
+        await asyncio.to_thread(self._forget, list(sessions))
+
+    def _folder(self, group: str) -> Folder:
+        return Folder(self._data, "sessions", group)
+
+    def _load(self) -> Iterator[Session]:
+        try:
+            groups = sorted(e.name for e in os.scandir(self._root) if e.is_dir())
+        except FileNotFoundError:
+            return
+        for group in groups:
+            folder = self._folder(group)
+            folder.clear_temporary()
+            for name in sorted(folder.names()):
+                if session := _read(folder, name):
+                    yield session
+
+    def _keep(self, session: Session) -> None:
+        folder = self._folder(session.group)
+        data = wire.session_json(session)
+        try:
+            folder.replace(_name(session.session_id), data)
+        except FileNotFoundError:
+            folder.make()
+            folder.replace(_name(session.session_id), data)
+
+    def _forget(self, sessions: list[tuple[GroupName, SessionId]]) -> None:
+        for group, session_id in sessions:
+            folder = self._folder(group)
+            if folder.exists():
+                folder.remove(_name(session_id))
+
+
+def _read(folder: Folder, name: str) -> Session | None:
+    try:
+        return wire.read_session(folder.read(name, _CAP, one_link=False))
+    except (OSError, ValueError, UnsafeFile) as exc:
+        # Only the kind: the error's own text would quote what the record says.
+        path, why = str(folder.path / name), type(exc).__name__
+        log.warning("a session's record is damaged", extra={"path": path, "why": why})
+        return None
+
+
+def _name(session_id: SessionId) -> str:
+    if wire.usable_id(session_id):
+        return f"{session_id}.json"
+    return f"~{hashlib.sha256(session_id.encode()).hexdigest()}.json"
 
 
 class SessionTable:

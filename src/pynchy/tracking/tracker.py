@@ -19,14 +19,7 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.errors import DeliveryFailed
 from pynchy.events import Event, EventKind
 from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
-from pynchy.model import (
-    GroupName,
-    PendingQuestion,
-    Session,
-    SessionId,
-    SessionState,
-    Unconfirmed,
-)
+from pynchy.model import GroupName, PendingQuestion, Session, SessionId, SessionState, Unconfirmed
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.table import SessionKey, SessionTable, is_over
 

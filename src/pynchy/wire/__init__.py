@@ -3,14 +3,7 @@
 What comes in is checked here, once; what goes out has the shapes of docs/mailbox.md.
 """
 
-from pynchy.wire.common import (
-    VERSION,
-    answers_out,
-    ending_of,
-    question_out,
-    session_id,
-    timestamp,
-)
+from pynchy.wire.common import VERSION, answers_out, ending_of, question_out, session_id, timestamp
 from pynchy.wire.records import (
     ending_json,
     ending_view,

@@ -22,18 +22,18 @@ from hypothesis import strategies as st
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
 
-from agent_runner.agent_tools import _jsonrpc
+from agent_runner.agent_tools import _stdio
 from agent_runner.asking import RequestId, _wire, arguments, is_request_id
 from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
 from pynchy.bridge import matching
 from pynchy.channels import numbered
+from pynchy.channels.slack.blocks import CardLocation, CardMessage
 from pynchy.channels.slack.card_index import PostedCard
-from pynchy.channels.slack.ids import CardLocation, CardMessage
 from pynchy.channels.slack.payloads import read_click, read_thread_reply
 from pynchy.channels.slack.replies import Author, from_click, from_words
-from pynchy.channels.whatsapp import inbound_message as whatsapp_said
+from pynchy.channels.whatsapp import inbound_queue as whatsapp_said
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
@@ -108,9 +108,9 @@ def read_response(data: bytes) -> None:
 def read_arguments(data: bytes) -> None:
     """Read a line of a client, and what it holds as the arguments of every tool."""
     try:
-        message = _jsonrpc.parse(data)
-    except _jsonrpc.RpcError as exc:
-        _jsonrpc.encode_error(exc)
+        message = _stdio.parse(data)
+    except _stdio.RpcError as exc:
+        _stdio.encode_error(exc)
     else:
         assert message is None or message.method is not None
     value = _value(data)
@@ -148,7 +148,7 @@ def read_whatsapp(data: bytes) -> None:
     """Read what WhatsApp sends, as JSON and as bytes, and what it says to a card."""
     load_library()
     kind: Any = import_module("neonize.proto.Neonize_pb2").Message
-    read_event: Any = import_module("pynchy.channels.whatsapp.neonize_messages").read_event
+    read_event: Any = import_module("pynchy.channels.whatsapp.neonize_client").read_event
     events = []
     # The last one is of protobuf's own making, for a name with half a character in it.
     with suppress(ParseError, UnicodeEncodeError, RecursionError, SystemError):

@@ -22,8 +22,7 @@ from pynchy.bridge.answer import AnswerService
 from pynchy.bridge.deliver import Delivery, DeliveryLimits, SessionParts
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.channels.local import LocalChannel
-from pynchy.channels.web import WebChannel
+from pynchy.channels.token import LocalChannel, WebChannel
 from pynchy.config import Settings
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials

@@ -14,13 +14,7 @@ from tests.acceptance.support import Host, MailboxAgent
 from tests.prove.conftest import Proof
 from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.intruder import ask, connect, head, parse, say
-from tests.prove.hostile.watching import (
-    Bystander,
-    descriptors,
-    is_healthy,
-    pid_of,
-    resident_mib,
-)
+from tests.prove.hostile.watching import Bystander, descriptors, is_healthy, pid_of, resident_mib
 from tests.prove.load.people import opened
 from tests.waiting import until
 

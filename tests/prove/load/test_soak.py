@@ -46,8 +46,7 @@ from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.session_files import FileSessions
-from pynchy.tracking.table import SessionTable
+from pynchy.tracking.table import FileSessions, SessionTable
 from pynchy.tracking.tracker import SessionTracker
 
 pytestmark = pytest.mark.timeout(1_800)

@@ -14,7 +14,7 @@ from tests.waiting import until
 
 from agent_runner.asking import RequestId, request_id_of
 from agent_runner.hooks import claude
-from agent_runner.hooks.transcript import Turn, look
+from agent_runner.hooks.claude import Turn, look
 
 CALL = "toolu_1"
 INPUT: dict[str, Any] = {"questions": [{"question": "Deploy?", "options": ["Yes", "No"]}]}

@@ -18,10 +18,9 @@ from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.client import HostClient
 from pynchy.config import Settings
-from pynchy.data_dir import DataFolder
+from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.errors import UnknownQuestion
 from pynchy.host import running_host
-from pynchy.origin import SettingsSource
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.unit.cli.support import Host, Run, until
 
-from pynchy.cli.eventlog import read_events
+from pynchy.cli.events import read_events
 from pynchy.config import Settings
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}

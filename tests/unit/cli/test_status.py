@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy, until
 
-from pynchy.paths import data_dir
+from pynchy.data_dir import data_dir
 from pynchy.status_line import _data_dir
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}

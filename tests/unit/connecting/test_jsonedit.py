@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.cli.connect import json_edit
-from pynchy.cli.connect.json_edit import JsonText
-from pynchy.cli.connect.json_text import BadText
-from pynchy.cli.connect.rereading import Unwritable
+from pynchy.cli.connect import json_text
+from pynchy.cli.connect.json_text import BadText, JsonText, Unwritable
 
 OURS = ("mcp", "pynchy")
 ENTRY = {"command": ["pynchy", "mcp"], "enabled": True}
@@ -99,7 +97,7 @@ def test_a_comma_in_a_comment_is_not_taken_for_one_of_the_text(text: str) -> Non
 
 
 def test_an_edit_that_would_say_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_edit, "_append", lambda text, *_: text.replace("1", "2"))
+    monkeypatch.setattr(json_text, "_append", lambda text, *_: text.replace("1", "2"))
 
     with pytest.raises(Unwritable):
         JsonText('{"a": 1}').put(OURS, ENTRY)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pynchy.cli.connect.json_text import BadText
-from pynchy.cli.connect.rereading import Unwritable
+from pynchy.cli.connect.json_text import BadText, Unwritable
 from pynchy.cli.connect.toml_text import TomlText, write_value
 
 OURS = ("mcp_servers", "pynchy")

@@ -13,7 +13,7 @@ from tests.unit.cli.support import Host
 from textual.pilot import Pilot
 
 from pynchy.cli.screen.app import InboxApp
-from pynchy.cli.screen.clock import Clock
+from pynchy.cli.screen.keymap import Clock
 
 WAIT_SECONDS = 40.0
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}

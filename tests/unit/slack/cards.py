@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.slack.render import Rendering, SlackMessage, render
-from pynchy.channels.slack.settled import render_settled
+from pynchy.channels.slack.settling import render_settled
 from pynchy.model import (
     Answer,
     Card,

@@ -7,10 +7,10 @@ import pytest
 from tests.unit.slack.cards import YES_NO
 from tests.unit.slack.test_replies import posted_card
 
-from pynchy.channels.slack import ambiguous_replies
-from pynchy.channels.slack.ambiguous_replies import AmbiguousReplies, AmbiguousReply
+from pynchy.channels.slack import replies
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.payloads import Click, SlackUser, ThreadReply
+from pynchy.channels.slack.replies import AmbiguousReplies, AmbiguousReply
 from pynchy.errors import InvalidReply
 from pynchy.model import GroupName, ShortId
 
@@ -42,7 +42,7 @@ def test_the_question_that_is_chosen_is_the_one_that_is_meant() -> None:
 
 
 def test_only_the_writer_can_choose_and_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ambiguous_replies, "_REMEMBERED", 2)
+    monkeypatch.setattr(replies, "_REMEMBERED", 2)
     kept = AmbiguousReplies()
     [old], [block], _ = (kept.offer(said(f"{n}.000001"), [CARD]) for n in (2, 3, 4))
 

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from tests.waiting import until
 
-from pynchy.channels.slack import http_endpoint
+from pynchy.channels.slack import connection
 from pynchy.channels.slack.channel import Secrets, SlackChannel
 from pynchy.config import SlackChannelSettings
 from pynchy.model import PendingQuestion, Reply, ShownCard
@@ -68,7 +68,7 @@ async def send(url: str, body: str, at: float, signed: str | None = None) -> tup
 
 
 async def test_slack_is_heard_though_we_cannot_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_endpoint, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "_POLL_SECONDS", 0.05)
     port = free_port()
     with SlackStandIn() as slack:
         settings = SlackChannelSettings(api_url=slack.url, mode="http", http_port=port)

@@ -8,8 +8,8 @@ from slack_sdk.models.blocks import Block
 from tests.unit.slack.cards import SAMPLES
 from tests.unit.slack.gallery import GOLDEN, golden_of, page
 
+from pynchy.channels.slack.blocks import escape
 from pynchy.channels.slack.limits import violations
-from pynchy.channels.slack.text import escape
 
 
 def read(name: str) -> dict[str, list[dict[str, Any]]]:

@@ -9,12 +9,11 @@ from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.slack import blocks
-from pynchy.channels.slack.card_index import CardIndex, PostedCard
-from pynchy.channels.slack.card_metadata import Identity, make_metadata
-from pynchy.channels.slack.ids import CardLocation
-from pynchy.channels.slack.orphaned_cards import OrphanedCards
+from pynchy.channels.slack.blocks import CardLocation
+from pynchy.channels.slack.card_history import CardSearch, Posting
+from pynchy.channels.slack.card_index import CardIndex, Identity, PostedCard, make_metadata
+from pynchy.channels.slack.posting import OrphanedCards
 from pynchy.channels.slack.render import SlackMessage
-from pynchy.channels.slack.search import CardSearch, Posting
 from pynchy.channels.slack.web import Web
 from pynchy.errors import ChannelUnavailable
 from pynchy.testing import make_pending

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.slack.test_endpoint import NoDesk
 from tests.waiting import until
 
-from pynchy.channels.slack import link
+from pynchy.channels.slack import connection
 from pynchy.channels.slack.channel import Secrets, SlackChannel
-from pynchy.channels.slack.link import Link
+from pynchy.channels.slack.connection import Link
 from pynchy.channels.slack.web import TokenRefused
 from pynchy.config import SlackChannelSettings
 from pynchy.testing_slack import SlackStandIn
@@ -81,7 +81,7 @@ class Shaky(Link):
 async def test_a_link_is_tried_again_whatever_it_fails_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "_RETRY_SECONDS", 0.0)
     shaky = Shaky(TokenRefused("wrong token"), ValueError("what?"))
 
     running = asyncio.create_task(shaky.run())

@@ -6,9 +6,8 @@ import pytest
 from slack_sdk.http_retry.response import HttpResponse
 
 from pynchy.channels.slack import blocks
-from pynchy.channels.slack.pace import wait_seconds
 from pynchy.channels.slack.render import SlackMessage
-from pynchy.channels.slack.web import ReplyLost, Web
+from pynchy.channels.slack.web import ReplyLost, Web, wait_seconds
 from pynchy.errors import ChannelUnavailable
 from pynchy.testing_slack import Fault, SlackStandIn
 

@@ -5,9 +5,8 @@ from tests.unit.slack.cards import SAMPLES, Sample
 
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.limits import violations
-from pynchy.channels.slack.plain import in_plain_words
 from pynchy.channels.slack.render import SlackMessage
-from pynchy.channels.slack.web import Web
+from pynchy.channels.slack.web import Web, in_plain_words
 from pynchy.testing_slack import SlackStandIn, look
 
 

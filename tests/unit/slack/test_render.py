@@ -11,7 +11,7 @@ from tests.unit.slack.cards import ATTACK, BROWSERS, CARD, NAME, REQUEST, YES_NO
 
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.render import Rendering, render
-from pynchy.channels.slack.settled import render_settled
+from pynchy.channels.slack.settling import render_settled
 from pynchy.model import Answer, Card, Ending, Option, OutcomeKind, Question
 from pynchy.testing import NOON
 

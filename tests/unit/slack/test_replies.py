@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.slack.cards import BROWSERS, NAME, REQUEST, YES_NO
 
+from pynchy.channels.slack.blocks import CardLocation, CardMessage
 from pynchy.channels.slack.card_index import CardIndex, PostedCard
-from pynchy.channels.slack.ids import CardLocation, CardMessage
 from pynchy.channels.slack.payloads import Click, read_click, read_thread_reply
 from pynchy.channels.slack.replies import Author, from_click, from_words, without_short_id
 from pynchy.errors import InvalidReply

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.unit.cli.support import Run
 
-from pynchy.channels.slack.manifest import SCOPES, manifest
+from pynchy.channels.slack.setup import SCOPES, manifest
 from pynchy.testing_slack import Fault, SlackStandIn
 
 

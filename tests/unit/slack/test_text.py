@@ -4,15 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.channels.slack.ids import (
+from pynchy.channels.slack.blocks import (
     CardLocation,
     CardMessage,
-    block_id,
+    as_typed,
+    chunks,
+    clean,
+    clip,
+    escape,
+    make_block_id,
+    one_line,
     read_chat,
     read_location,
     request_of,
 )
-from pynchy.channels.slack.text import as_typed, chunks, clean, clip, escape, one_line
 from pynchy.channels.text import length
 from pynchy.model import RequestId
 
@@ -91,7 +96,7 @@ def test_another_channels_message_id_is_none_of_ours(message_id: str) -> None:
 
 
 def test_a_block_names_its_request() -> None:
-    assert request_of(block_id(RequestId("r-1"), "q0:o1")) == "r-1"
+    assert request_of(make_block_id(RequestId("r-1"), "q0:o1")) == "r-1"
     assert request_of("else:r-1:q0") is None
     assert request_of(None) is None
 

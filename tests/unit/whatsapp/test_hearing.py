@@ -12,12 +12,9 @@ from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.numbered import NumberedCard
-from pynchy.channels.whatsapp.audience import WhatsAppGroups
-from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
-from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor
-from pynchy.channels.whatsapp.inbound_message import InboundMessage
-from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.outbox import Outbox
+from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor, WhatsAppGroups
+from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue
+from pynchy.channels.whatsapp.outbox import ChatCard, ChatCards, Outbox
 from pynchy.errors import AlreadyOver, InvalidReply
 from pynchy.model import (
     Answer,

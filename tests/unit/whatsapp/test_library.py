@@ -17,9 +17,7 @@ import pytest
 from tests.waiting import until
 
 from pynchy.channels.whatsapp.connection_status import ConnectionStatus
-from pynchy.channels.whatsapp.inbound_message import InboundMessage, What
-from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.inbound_writer import InboundWriter
+from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, InboundWriter, What
 from pynchy.testing_whatsapp import events
 from pynchy.testing_whatsapp.boundary import load_library
 from pynchy.testing_whatsapp.events import Source, reaction, text, wrapped

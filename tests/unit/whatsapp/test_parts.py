@@ -10,13 +10,16 @@ from pynchy.bridge.cards import card_of
 from pynchy.channels.numbered import NumberedCard
 from pynchy.channels.plugins import make_channels
 from pynchy.channels.whatsapp.addresses import normal
-from pynchy.channels.whatsapp.audience import read_groups
-from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
 from pynchy.channels.whatsapp.child import cut_log
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
-from pynchy.channels.whatsapp.inbound_message import MAX_TEXT, InboundMessage, read_message
-from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.outbox import CARD, Outbox
+from pynchy.channels.whatsapp.inbound import read_groups
+from pynchy.channels.whatsapp.inbound_queue import (
+    MAX_TEXT,
+    InboundMessage,
+    InboundQueue,
+    read_message,
+)
+from pynchy.channels.whatsapp.outbox import CARD, ChatCard, ChatCards, Outbox
 from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.config import Settings, load_settings
 from pynchy.errors import ConfigError

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_runner import cores
+from agent_runner.asking._wire import whole
 from agent_runner.cores.base import McpServer
 from agent_runner.errors import (
     AgentRunnerError,
     BadFile,
+    Exit,
     MailboxMissing,
     ProgramMissing,
     SessionUnknown,
 )
-from agent_runner.exits import Exit
 from agent_runner.initial import Initial, find_ipc_dir, load_start
 from agent_runner.running import Job, run
 from agent_runner.session_ids import SessionIds, state_folder
-from agent_runner.unicode import whole
 
 DEFAULT_AGENT = "claude"
 DEFAULT_CALL_LIMIT_SECONDS = 86_400.0

@@ -1,12 +1,6 @@
-"""What can go wrong on the agent's side, by what the caller can do about it.
+"""What can go wrong on the agent's side, by what the caller can do about it, and the exit codes."""
 
-AgentRunnerError
-├── MailboxMissing        fix the mount or the variable
-├── BadArguments          tell the model which field to correct
-├── BadFile               a file of the host's cannot be used: look again, or give up
-├── ProgramMissing        install the agent program, or mend PATH
-└── SessionUnknown        the agent program has no such session to go on with
-"""
+from enum import IntEnum
 
 
 class AgentRunnerError(Exception):
@@ -31,3 +25,17 @@ class ProgramMissing(AgentRunnerError):
 
 class SessionUnknown(AgentRunnerError):
     """There is nothing that says which of the program's sessions this is."""
+
+
+class Exit(IntEnum):
+    """The exit codes. Only FINISHED says that all is well."""
+
+    FINISHED = 0
+    FAILED = 1
+    USAGE = 2
+    BAD_INITIAL = 3
+    NO_MAILBOX = 4
+    NO_PROGRAM = 5
+    NO_SERVER = 6
+    NO_SESSION = 7
+    STOPPED = 143

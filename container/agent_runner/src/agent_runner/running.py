@@ -11,22 +11,58 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import assert_never
 
-from agent_runner.asking import Mailbox
+from agent_runner.asking import Mailbox, _wire, fresh_request_id
 from agent_runner.cores import base
 from agent_runner.cores.base import AgentEvent, Command, Core, Start
-from agent_runner.exits import Exit
+from agent_runner.errors import Exit
 from agent_runner.initial import FirstPrompt, Initial, acknowledge
 from agent_runner.presence import Lookout, kept_alive
 from agent_runner.program import Line, Program
-from agent_runner.session_events import Event, HostReporter
 from agent_runner.session_ids import SessionIds
+
+TYPE_EVENT = "session:event"
+
+_MAX_DETAIL_CHARACTERS = 500
 
 _MAX_LOG_CHARACTERS = 10_000
 _HOOK_MARGIN_SECONDS = 120.0
+
+
+class Event(StrEnum):
+    """What can happen to a session."""
+
+    STARTED = "started"
+    WAITING = "waiting"
+    PARKED = "parked"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class HostReporter:
+    """Tells the host of one session."""
+
+    def __init__(self, mailbox: Mailbox, *, session_id: str, agent: str) -> None:
+        self._mailbox = mailbox
+        self._session_id = session_id
+        self._agent = agent
+
+    def tell(self, event: Event, detail: str = "") -> None:
+        """Write the event. Raise OSError if that fails."""
+        request_id = fresh_request_id()
+        fields = {
+            "type": TYPE_EVENT,
+            "request_id": request_id,
+            "session_id": self._session_id,
+            "agent": self._agent,
+            "event": event,
+            **({"detail": detail[:_MAX_DETAIL_CHARACTERS]} if detail else {}),
+        }
+        self._mailbox.send(f"{request_id}.json", _wire.encode(fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 from pynchy.channels.numbered import vocabulary
-from pynchy.channels.numbered.counting import FAR_OUT, Numbers, count
-from pynchy.channels.numbered.normalize import fold, fold_said, is_blank
+from pynchy.channels.numbered.normalize import FAR_OUT, Numbers, count, fold, fold_said, is_blank
 from pynchy.choices import LINE, ask_back
 from pynchy.model import Question
 

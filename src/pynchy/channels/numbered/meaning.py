@@ -1,20 +1,112 @@
-"""What a text says to one card, once it is known that it is for that card."""
+"""What a text says to one card, once it is known that it is for that card.
+
+A card may hold several questions; which part of the text is for which is found first.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
-from pynchy.channels.numbered import hints, vocabulary
+from pynchy.channels.numbered import render, vocabulary
 from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
-from pynchy.channels.numbered.counting import count
-from pynchy.channels.numbered.normalize import fold_word
-from pynchy.channels.numbered.parts import split
+from pynchy.channels.numbered.normalize import count, fold_word, narrow
 from pynchy.channels.numbered.types import Hint, NumberedCard, PartAnswer
 from pynchy.model import Answer
 
+# “1:30” and “1.5” are no parts.
+_MARKER = re.compile(
+    r"(?<![^\s,;、،])(?:[qQ](?:uestion)?[ \t]{0,3})?([0-9]{1,2})[ \t]{0,3}"
+    r"(?::(?![0-9]{2}(?![0-9]))|=|[.)](?=\s))"
+)
+_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}\Z")
+_COMMA = re.compile(r"[,;、،]")
+_AROUND = ",;、،， \t\r\n"
+_MAX_MARKERS = 50
+
 _CANCEL = frozenset(fold_word(word) for word in vocabulary.CANCEL if word)
 _MAX_CANCEL_LENGTH = 40
+
+
+def split(card: NumberedCard, text: str) -> dict[int, str] | Hint:
+    """Return the text for each question that the reply is about."""
+    if len(card.questions) == 1:
+        return {1: text}
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    marked = [_MARKER.match(narrow(line)) for line in lines]
+    if all(marked):
+        return _gather(card, [part for line in lines for part in _marked(card, line)])
+    if any(marked):
+        return render.unclear_parts(card)
+    if len(lines) > 1:
+        in_order = len(lines) == len(card.missing)
+        return (
+            dict(zip(card.missing, lines, strict=True)) if in_order else render.unclear_parts(card)
+        )
+    return _next(card, text.strip())
+
+
+def _marked(card: NumberedCard, line: str) -> list[tuple[int, str]]:
+    """Return the numbered parts of a line that begins with one."""
+    plain = narrow(line)
+    found: list[tuple[int, int, int]] = []
+    for marker in islice(_MARKER.finditer(plain), _MAX_MARKERS):
+        if not found or _begins(card, plain[found[-1][2] : marker.start()], int(marker[1])):
+            found.append((int(marker[1]), marker.start(), marker.end()))
+    ends = [start for _, start, _ in found[1:]] + [len(line)]
+    return [
+        (number, line[start:end].strip(_AROUND))
+        for (number, _, start), end in zip(found, ends, strict=True)
+    ]
+
+
+def _begins(card: NumberedCard, before: str, number: int) -> bool:
+    """True if another part begins after this text: after a comma, or after bare numbers."""
+    if not 1 <= number <= len(card.questions):
+        return False
+    return bool(_COMMA.match(before.rstrip()[-1:])) or count(before) is not None
+
+
+def _gather(card: NumberedCard, parts: list[tuple[int, str]]) -> dict[int, str] | Hint:
+    texts: dict[int, str] = {}
+    for number, text in parts:
+        if not 1 <= number <= len(card.questions):
+            return render.unknown_part(card, number)
+        if number in texts:
+            return render.twice(card, number)
+        if not text:
+            return render.unclear_parts(card)
+        texts[number] = text
+    return dict(sorted(texts.items()))
+
+
+def _next(card: NumberedCard, text: str) -> dict[int, str] | Hint:
+    """Return the text for the question that it is a label of, else for the next one."""
+    first = render.first(card)
+    fitting = [n for n in card.missing if card.choices[n - 1].exact(text)]
+    if first in fitting or not fitting:
+        return render.unclear_parts(card) if _is_for_several(card, text) else {first: text}
+    return {fitting[0]: text} if len(fitting) == 1 else render.unclear_parts(card)
+
+
+def _is_for_several(card: NumberedCard, text: str) -> bool:
+    """True if this could as well be one answer for each question that is missing."""
+    choices = card.choices[render.first(card) - 1]
+    if choices.exact(text):
+        return False
+    if choices.question.options and _TIME.match(narrow(text)):
+        return True
+    missing = len(card.missing)
+    numbers = count(text)
+    if missing > 1 and numbers is not None and len(numbers.numbers) == missing:
+        return True
+    pieces = _COMMA.split(text)
+    return len(pieces) == missing > 1 and any(
+        isinstance(choose(card.choices[number - 1], piece), Picked)
+        for number, piece in zip(card.missing, pieces, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +146,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     certain = True
     for number, said in texts.items():
         if len(card.questions) > 1 and not _fits(card, number, said) and _declined(said):
-            return Doubtful(hints.part_declined(card), numeric=False)
+            return Doubtful(render.part_declined(card), numeric=False)
         lead = f"{number}: " if len(card.questions) > 1 else ""
         match choose(card.choices[number - 1], said, lead):
             case Picked(labels, sure):
@@ -64,7 +156,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
                 parts.append(PartAnswer(number, Answer(text=own)))
                 certain = False
             case Unclear() as unclear:
-                return Doubtful(hints.again(card, number, unclear), unclear.numeric)
+                return Doubtful(render.again(card, number, unclear), unclear.numeric)
     return Answered(tuple(parts), certain)
 
 

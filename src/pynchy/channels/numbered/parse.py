@@ -1,19 +1,14 @@
-"""Read what a person said in a chat with cards: first for which card it is, then what it says.
-
-Nothing is guessed. A card is meant by its id, by a quotation, by being the only open one, or by a
-label that no other card has; in a group, a sentence must name or quote it. Whatever could be meant
-for two cards, or for none, is asked back or left alone.
-"""
+"""Read what a person said in a chat with cards: first for which card it is, then what it says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
-from pynchy.channels.numbered import hints
-from pynchy.channels.numbered.addressing import Named, Several, Stray, address
-from pynchy.channels.numbered.commands import Verdict, is_order, read_verdict
-from pynchy.channels.numbered.counting import count, keycap
+from pynchy.channels.numbered import render
 from pynchy.channels.numbered.meaning import (
     Answered,
     Declined,
@@ -23,7 +18,7 @@ from pynchy.channels.numbered.meaning import (
     is_label,
     understand,
 )
-from pynchy.channels.numbered.normalize import is_blank
+from pynchy.channels.numbered.normalize import count, is_blank, keycap, narrow
 from pynchy.channels.numbered.types import (
     Answers,
     ChatMessage,
@@ -35,11 +30,132 @@ from pynchy.channels.numbered.types import (
     TooLate,
 )
 
+# A path has another slash; “/2” and “!!” are no orders.
+_ORDER = re.compile(r"[/!][A-Za-z][\w-]{0,63}(?:@\w{1,64})?(?:\s|\Z)")
+_VERDICT = re.compile(
+    r"(approve|deny|reject|revoke|allow)\s{1,8}#?([0-9a-z]{2,8})[.!]?\Z", re.IGNORECASE
+)
+_SHORT = 4
+_ORDINARY = """
+it this that them these those all both none any one two more less now once him her me us
+plan prod push
+"""
+_ORDINARY_WORDS = frozenset(_ORDINARY.split())
+
+_LEADING = re.compile(r"\s*#[ \t]?([0-9A-Za-z]{4,12})(?!\w)(?:[\s:,.]|[-–—](?!\d))*")
+_TRAILING = re.compile(r"(?<!\S)#([0-9A-Za-z]{4,12})[.!]?\Z")
+_BARE = re.compile(r"\s*([0-9A-Za-z]{4,12})(:?)[ \t\r\n]+(?=\S)|\s*([0-9A-Za-z]{4,12})(:)")
+_AT_LINE = re.compile(r"(?m)^[ \t]{0,8}#([0-9A-Za-z]{4,12})(?!\w)")
+
 MAX_TEXT = 20_000
 _ENOUGH = 100
 _MAX_TERSE_LENGTH = 2_000
 # So long it may take a person to see that a question is over.
 _NOTICED = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A word and the id of what it is said of."""
+
+    verb: str
+    id: str
+
+
+def is_order(text: str) -> bool:
+    """True if the message is an order to a program."""
+    return _ORDER.match(text) is not None
+
+
+def read_verdict(text: str) -> Verdict | None:
+    """Return the verdict that the message is; ordinary words are no ids."""
+    found = _VERDICT.match(text)
+    if found is None or found[2].casefold() in _ORDINARY_WORDS:
+        return None
+    is_id = len(found[2]) <= _SHORT or any(sign.isdigit() for sign in found[2])
+    return Verdict(found[1], found[2].casefold()) if is_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The message is for this card, and says `body` to it."""
+
+    card: NumberedCard
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The message names more than one open card."""
+
+    cards: tuple[NumberedCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """The message names an id that no card of this chat has."""
+
+    given: str
+    body: str
+
+
+Address: TypeAlias = Named | Several | Stray
+
+
+def address(text: str, cards: Sequence[NumberedCard]) -> Address | None:
+    """Return what the message is for by the ids in it; None if it names none."""
+    plain = narrow(text)
+    known = {card.short_id.casefold(): card for card in cards}
+    named = _leading(text, plain, known) or _trailing(text, plain, known)
+    if isinstance(named, Named):
+        others = _others(plain, known, named)
+        return Several((named.card, *others)) if others else named
+    return named or _bare(text, plain, known)
+
+
+def _leading(text: str, plain: str, known: dict[str, NumberedCard]) -> Named | Stray | None:
+    # “#2” is the number of an option: no id has digits alone.
+    found = _LEADING.match(plain)
+    if found is None or found[1].isdigit():
+        return None
+    body = text[found.end() :].strip()
+    card = known.get(found[1].casefold())
+    return Named(card, body) if card else Stray(found[1], body)
+
+
+def _trailing(text: str, plain: str, known: dict[str, NumberedCard]) -> Named | Stray | None:
+    plain = plain.rstrip()
+    found = _TRAILING.search(plain, max(0, len(plain) - 20))
+    if found is None or found[1].isdigit():
+        return None
+    body = text[: found.start()].strip()
+    card = known.get(found[1].casefold())
+    return Named(card, body) if card else Stray(found[1], body)
+
+
+def _bare(text: str, plain: str, known: dict[str, NumberedCard]) -> Named | None:
+    """Read an id without “#”: with a digit or a colon, or before what is no sentence."""
+    found = _BARE.match(plain)
+    card = known.get((found[1] or found[3]).casefold()) if found else None
+    if found is None or card is None:
+        return None
+    named = Named(card, text[found.end() :].strip())
+    if found[2] or found[4] or any(sign.isdigit() for sign in card.short_id):
+        return named
+    if card.over:
+        return None
+    meaning = understand(card, named.body)
+    sure = isinstance(meaning, Declined) or (isinstance(meaning, Answered) and meaning.certain)
+    return named if sure else None
+
+
+def _others(plain: str, known: dict[str, NumberedCard], named: Named) -> list[NumberedCard]:
+    """Return the other open cards that a line begins with, or the message ends with."""
+    given = [found[1] for found in _AT_LINE.finditer(plain)]
+    if ending := _TRAILING.search(plain.rstrip()):
+        given.append(ending[1])
+    cards = {id_: known[id_] for id_ in map(str.casefold, given) if id_ in known}
+    return [card for card in cards.values() if card != named.card and not card.over]
 
 
 def read(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
@@ -55,7 +171,7 @@ def read(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
         case Named(card, body):
             return _named(said, card, body)
         case Several(named):
-            return hints.one_at_a_time(named)
+            return render.one_at_a_time(named)
         case _ if verdict := read_verdict(text):
             return _verdict(said, text, verdict, cards)
         case Stray(given, body):
@@ -73,15 +189,15 @@ def read_reaction(reacted: Reacted, cards: Sequence[NumberedCard]) -> Reading:
     if card.over:
         return TooLate(card)
     if reacted.at < card.asked_at:
-        return hints.before(card)
+        return render.before(card)
     question = card.questions[0]
     if len(card.questions) > 1 or question.multi_select or not question.options:
-        return hints.by_reply(card)
+        return render.by_reply(card)
     meaning = understand(card, str(number))
     at_place = question.labels[number - 1 : number]
     if isinstance(meaning, Answered) and meaning.parts[0].answer.selected != at_place:
         # An option is named by the number of another one.
-        return hints.by_reply(card)
+        return render.by_reply(card)
     return _as_reading(card, meaning)
 
 
@@ -89,8 +205,8 @@ def _named(said: ChatMessage, card: NumberedCard, body: str) -> Reading:
     if card.over:
         return TooLate(card)
     if said.at < card.asked_at:
-        return hints.before(card)
-    return _as_reading(card, understand(card, body)) if not is_blank(body) else hints.empty(card)
+        return render.before(card)
+    return _as_reading(card, understand(card, body)) if not is_blank(body) else render.empty(card)
 
 
 def _quoting(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
@@ -105,7 +221,7 @@ def _quoting_others(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading
     open_ = _open(cards, said)
     if not said.private or not open_:
         return NotForUs()
-    return hints.which(open_) if len(open_) > 1 else hints.confirm(open_[0], said.text)
+    return render.which(open_) if len(open_) > 1 else render.confirm(open_[0], said.text)
 
 
 def _stray(said: ChatMessage, given: str, body: str, cards: Sequence[NumberedCard]) -> Reading:
@@ -118,7 +234,7 @@ def _stray(said: ChatMessage, given: str, body: str, cards: Sequence[NumberedCar
             return _untargeted(said, text, cards)
         if not said.private:
             return NotForUs()
-    return hints.unknown_id(given, _open(cards, said))
+    return render.unknown_id(given, _open(cards, said))
 
 
 def _command(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> Reading:
@@ -127,7 +243,7 @@ def _command(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> Rea
     fitting = [card for card in _open(cards, said) if is_label(card, text)]
     if quoted in fitting:
         return _quoting(said, cards)
-    return hints.confirm(fitting[0], text) if len(fitting) == 1 else NotForUs()
+    return render.confirm(fitting[0], text) if len(fitting) == 1 else NotForUs()
 
 
 def _verdict(
@@ -151,7 +267,7 @@ def _untargeted(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> 
     if len(open_) > 1:
         return _among(text, open_)
     if ended:
-        return hints.confirm(open_[0], text)
+        return render.confirm(open_[0], text)
     return _only(said, text, open_[0])
 
 
@@ -170,7 +286,7 @@ def _only(said: ChatMessage, text: str, card: NumberedCard) -> Reading:
         case Answered(certain=True) | Doubtful(numeric=True):
             return _as_reading(card, meaning)
         case Declined():
-            return hints.confirm(card, text)
+            return render.confirm(card, text)
         case _:
             return NotForUs()
 
@@ -181,7 +297,7 @@ def _among(text: str, cards: list[NumberedCard]) -> Reading:
     ambiguous = count(text) is not None or is_cancel(text)
     if len(fitting) == 1 and not ambiguous:
         return _as_reading(fitting[0], understand(fitting[0], text))
-    return hints.which(fitting if len(fitting) > 1 and not ambiguous else cards)
+    return render.which(fitting if len(fitting) > 1 and not ambiguous else cards)
 
 
 def _too_long(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
@@ -192,7 +308,7 @@ def _too_long(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
         card = open_[0]
     if card is None:
         return NotForUs()
-    return TooLate(card) if card.over else hints.too_long(card, MAX_TEXT)
+    return TooLate(card) if card.over else render.too_long(card, MAX_TEXT)
 
 
 def _as_reading(card: NumberedCard, meaning: Meaning) -> Reading:

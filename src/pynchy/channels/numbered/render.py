@@ -1,21 +1,31 @@
-"""A card as numbered text, and the short texts that follow it.
+"""A card as numbered text, the short texts that follow it, and what a person is asked back.
 
-However long the agent's texts are: who asks, the id, every option and how to answer are there.
-Lines that the agent wrote carry a mark, so that none passes for a line of ours.
+What agents write is made harmless: it cannot pass for a line of the frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pynchy.channels import wording
-from pynchy.channels.numbered.hints import how
-from pynchy.channels.numbered.plain import clip, in_line, quoted
-from pynchy.channels.text import length
+from pynchy.channels import text
+from pynchy.channels.numbered.choosing import Unclear
+from pynchy.channels.numbered.types import Hint, NumberedCard
+from pynchy.channels.text import head, length
 from pynchy.errors import ReplyRejected
 from pynchy.model import Card, Ending, PendingQuestion, Question, Urgency
+from pynchy.unicode_safety import name_all
+
+MARK = "> "
+_HASH = re.compile(r"[#＃﹟](?=\w)")
+_LINES = re.compile(r"[\n\x0b\x0c\x85\u2028\u2029]")
+_NOTHING = "—"
+
+_BRIEF_HINT = 60
+_WHY = 400
+_MAX_LISTED = 8
 
 SMALLEST_LIMIT = 2_000
 _NAME = 60
@@ -24,6 +34,149 @@ _BRIEF = 200
 _MAX_LINK_LENGTH = 200
 _REFUSAL = 600
 _NOTED = 1_000
+
+
+def in_line(text: str, most: int) -> str:
+    """Return the text in one line of at most so many characters, as part of a line of ours."""
+    line = " ".join(_harmless(text).split()) or _NOTHING
+    return clip(_HASH.sub("＃", line), most)
+
+
+def quoted(text: str, most: int) -> list[str]:
+    """Return the lines of the text, at most so many characters in all, each with the mark.
+
+    Of several blank lines one stays: the text cannot push our own lines out of sight.
+    """
+    lines = [line.rstrip() for line in _harmless(text).strip().split("\n")]
+    kept = [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
+    whole = clip("\n".join(kept), most) or _NOTHING
+    return [f"{MARK}{line}".rstrip() for line in whole.split("\n")]
+
+
+def clip(text: str, most: int) -> str:
+    """Return the text in at most so many characters; what is cut ends in an ellipsis."""
+    return text if length(text) <= most else head(text, max(most, 1) - 1).rstrip() + "…"
+
+
+def _harmless(text: str) -> str:
+    """Name what hides; let no run of backticks turn what follows into code."""
+    return re.sub("`{3,}", "'''", name_all(_LINES.sub("\n", text)))
+
+
+def how(question: Question) -> str:
+    """Return how one question is answered."""
+    most = len(question.options)
+    if not most:
+        return "Reply in your own words."
+    numbers = "1" if most == 1 else f"1–{most}"
+    if question.multi_select and most > 1:
+        return f"Reply with one or more of {numbers}, such as “1 {most}”, or your own words."
+    return f"Reply {numbers}, or your own words."
+
+
+def again(card: NumberedCard, number: int, unclear: Unclear) -> Hint:
+    """Say why it was not taken, and how the question is answered."""
+    question = card.questions[number - 1]
+    why = in_line(unclear.why, _WHY)
+    place = f"Question {number}: {why}" if len(card.questions) > 1 else _capital(why)
+    own = " (A number as your own words: put it in quotes.)" if unclear.numeric else ""
+    way = "" if unclear.says_how else f" {how(question)}"
+    return _hint(card, f"{place}.{way}{own}")
+
+
+def unclear_parts(card: NumberedCard) -> Hint:
+    """Say how several questions are answered."""
+    count = len(card.questions)
+    return _hint(
+        card,
+        f"{count} questions were asked, and it is not clear which you mean. Give the number of "
+        "each question and your answer, such as “1: 2, 2: 1”, or a line for each.",
+    )
+
+
+def unknown_part(card: NumberedCard, number: int) -> Hint:
+    """Say which questions there are."""
+    return _hint(card, f"There is no question {number}: there are 1–{len(card.questions)}.")
+
+
+def twice(card: NumberedCard, number: int) -> Hint:
+    """Say that one question was given two answers."""
+    return _hint(card, f"Question {number} has two answers in your reply. Give one.")
+
+
+def part_declined(card: NumberedCard) -> Hint:
+    """Say that only the whole card can be declined."""
+    return _hint(card, "One question alone cannot be declined; “cancel” declines all of them.")
+
+
+def empty(card: NumberedCard) -> Hint:
+    """Ask for the answer that is missing after an id."""
+    return _hint(card, f"What is your answer? {how(card.questions[first(card) - 1])}")
+
+
+def by_reply(card: NumberedCard) -> Hint:
+    """Say that a reaction is not enough for this card."""
+    if len(card.questions) > 1:
+        return unclear_parts(card)
+    return _hint(card, f"A reaction does not answer this one. {how(card.questions[0])}")
+
+
+def too_long(card: NumberedCard, most: int) -> Hint:
+    """Say how long an answer may be."""
+    return _hint(card, f"Not taken: an answer may have at most {most} characters.")
+
+
+def before(card: NumberedCard) -> Hint:
+    """Say that the message is older than the question that it names."""
+    return _hint(card, "Your message is older than the question. Please say it again.")
+
+
+def confirm(card: NumberedCard, example: str) -> Hint:
+    """Ask to say it again with the id, as it may have been meant for somebody else."""
+    return Hint(
+        f"Is that for the question below? Then begin with its id: “#{card.short_id} "
+        f"{in_line(example, _BRIEF_HINT)}”.\n{_listed(card)}",
+        card,
+    )
+
+
+def which(cards: Sequence[NumberedCard]) -> Hint:
+    """Ask which of the open cards is meant."""
+    lines = [_listed(card) for card in cards[:_MAX_LISTED]]
+    more = len(cards) - len(lines)
+    rest = [f"and {more} more"] if more > 0 else []
+    head = f"Which question is that for? Begin with its id, such as “#{cards[0].short_id} …”:"
+    return Hint("\n".join([head, *lines, *rest]))
+
+
+def unknown_id(given: str, cards: Sequence[NumberedCard]) -> Hint:
+    """Say that no card has the id, and which are open."""
+    head = f"No question with the id #{given} is open here."
+    lines = [_listed(card) for card in cards[:_MAX_LISTED]]
+    return Hint("\n".join([head, *(["Open:"] if lines else []), *lines]))
+
+
+def one_at_a_time(cards: Sequence[NumberedCard]) -> Hint:
+    """Say that one message answers one card."""
+    ids = ", ".join(f"#{card.short_id}" for card in cards)
+    return Hint(f"Your message names several questions ({ids}). Please answer each by itself.")
+
+
+def first(card: NumberedCard) -> int:
+    """Return the number of the question that is answered next."""
+    return card.missing[0] if card.missing else 1
+
+
+def _hint(card: NumberedCard, text: str) -> Hint:
+    return Hint(f"{text} #{card.short_id}", card)
+
+
+def _listed(card: NumberedCard) -> str:
+    return f"#{card.short_id} {in_line(card.questions[first(card) - 1].text, _BRIEF_HINT)}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +230,7 @@ def render_settled(
     `here` is the name of the channel that says it.
     """
     share = max(_ABOUT, min(_BRIEF * 2, limit // (4 * len(questions))))
-    lines = [f"#{card.short_id} {wording.describe(ending, here, in_line)}"]
+    lines = [f"#{card.short_id} {text.describe(ending, here, in_line)}"]
     lines += [in_line(card.delivery, share)] if card.delivery else []
     several = len(ending.answers) > 1
     for number, question in enumerate(questions):
@@ -90,7 +243,7 @@ def render_settled(
 def noted(pending: PendingQuestion) -> str:
     """Return what a person is told who has answered some of the questions: what comes next."""
     missing = [n for n in range(1, len(pending.questions) + 1) if n not in pending.answered]
-    lines = [f"{wording.noted(pending)} #{pending.short_id}"]
+    lines = [f"{text.noted(pending)} #{pending.short_id}"]
     if missing:
         question = pending.questions[missing[0] - 1]
         lines += [f"Next is question {missing[0]}:", *quoted(question.text, _BRIEF), how(question)]
@@ -99,14 +252,14 @@ def noted(pending: PendingQuestion) -> str:
 
 def refusal(exc: ReplyRejected) -> str:
     """Return what a person is told whose reply the reply handler did not take."""
-    return in_line(wording.refusal(exc), _REFUSAL)
+    return in_line(text.refusal(exc), _REFUSAL)
 
 
 def _top(questions: tuple[Question, ...], card: Card) -> Iterator[str]:
     urgent = "🔴 Urgent: " if card.urgency is Urgency.HIGH else ""
     yield f"{urgent}{in_line(card.agent or card.group, _NAME)} asks · #{card.short_id}"
     if card.repeated:
-        yield wording.REPEATED
+        yield text.REPEATED
     about = card.title or (questions[0].header if len(questions) == 1 else "")
     if about.strip():
         yield f"About: {in_line(about, _ABOUT)}"

@@ -1,34 +1,30 @@
 """The Slack channel: one bot in one workspace, each group in its own chat.
 
-Cards go out over the Web API, clicks and replies come in over the socket. What an earlier host
-showed is taken up again, and what was said while nobody listened is read when the socket is back.
+Every click is acknowledged at once, whatever becomes of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
+from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_bolt.authorization import AuthorizeResult
+from slack_sdk.web.async_client import AsyncWebClient
 
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.channels.slack.bolt import make_app
-from pynchy.channels.slack.card_history import CardHistory
-from pynchy.channels.slack.card_index import CardIndex, PostedCard
-from pynchy.channels.slack.card_metadata import Identity
-from pynchy.channels.slack.catchup import CatchUp
-from pynchy.channels.slack.connection import Owner, Socket
-from pynchy.channels.slack.http_endpoint import Endpoint
-from pynchy.channels.slack.ids import read_location
-from pynchy.channels.slack.inbound import InboundHandler, InboundTools
-from pynchy.channels.slack.link import Link
-from pynchy.channels.slack.orphaned_cards import OrphanedCards
+from pynchy.channels.slack.blocks import PREFIX, read_location
+from pynchy.channels.slack.card_history import CardHistory, CardSearch, Posting
+from pynchy.channels.slack.card_index import CardIndex, Identity, PostedCard
+from pynchy.channels.slack.connection import Endpoint, Link, Owner, Socket
+from pynchy.channels.slack.inbound import CatchUp, InboundHandler, InboundTools
 from pynchy.channels.slack.people import People
-from pynchy.channels.slack.posting import Poster
-from pynchy.channels.slack.search import CardSearch, Posting
+from pynchy.channels.slack.posting import OrphanedCards, Poster
 from pynchy.channels.slack.settling import Settler
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.config import SLACK, SlackChannelSettings
@@ -39,6 +35,64 @@ log = logging.getLogger(__name__)
 
 PACE_SECONDS = 1.0
 _DRAIN_SECONDS = 5.0
+
+
+def make_app(
+    client: AsyncWebClient,
+    signing_secret: str,
+    inbox: InboundHandler,
+    who: Callable[[], AuthorizeResult],
+) -> AsyncApp:
+    """Return an app that passes clicks and messages to the inbox."""
+    _quieten()
+
+    async def authorize(**_: Any) -> AuthorizeResult:  # noqa: ANN401 - what Bolt passes
+        # Known since the token was checked: no call to Slack may delay an acknowledgement.
+        return who()
+
+    app = AsyncApp(
+        client=client,
+        signing_secret=signing_secret,
+        authorize=authorize,
+        logger=logging.getLogger("slack_bolt"),
+    )
+    _listen(app, inbox)
+    return app
+
+
+def _quieten() -> None:
+    """Keep what people said out of the log: below these levels whole payloads are written."""
+    logging.getLogger("slack_bolt").setLevel(logging.ERROR)
+    logging.getLogger("slack_sdk").setLevel(logging.WARNING)
+
+
+def _listen(app: AsyncApp, inbox: InboundHandler) -> None:
+    async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
+        await ack()
+        await inbox.clicked(body)
+
+    async def acknowledged(ack: AsyncAck) -> None:
+        await ack()
+
+    async def said(event: dict[str, Any]) -> None:
+        await inbox.said(event)
+
+    async def ignored() -> None:
+        """Events that a person's settings of the app may send us besides."""
+
+    async def failed(error: Exception) -> None:
+        log.error("a click or reply could not be taken", exc_info=error)
+
+    everything = re.compile(".*")
+    register: list[tuple[Callable[..., Any], Callable[..., Awaitable[None]]]] = [
+        (app.action(re.compile(f"^{re.escape(PREFIX)}")), clicked),
+        (app.action(everything), acknowledged),
+        (app.event("message"), said),
+        (app.event(everything), ignored),
+    ]
+    for decorate, function in register:
+        decorate(function)
+    app.error(failed)
 
 
 @dataclass(frozen=True, slots=True)

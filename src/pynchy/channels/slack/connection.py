@@ -1,7 +1,6 @@
-"""The socket to Slack (Socket Mode), which needs no public address.
+"""What keeps Slack able to reach us: a socket (Socket Mode), or an HTTP endpoint of our own.
 
-It is opened with tokens that were checked. After each new connection the owner is told, to catch
-up on what was said meanwhile.
+Either is tried until it works, watched, and begun anew when it fails.
 """
 
 from __future__ import annotations
@@ -9,24 +8,84 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aiohttp import web
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.app.async_server import AsyncSlackAppServer
 from slack_bolt.async_app import AsyncApp
 
-from pynchy.channels.slack.link import Link
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 2.0
+_RETRY_MAX_SECONDS = 60.0
 
 _CONNECT_SECONDS = 10.0
 # Slack's library reconnects by itself; after so many looks without success it is begun anew.
 _LOOKS = 4
 _DOUBT_SECONDS = 300.0
 _TICKET = re.compile(r"(ticket=)[^&\s'\")]+")
+
+PATH = "/slack/events"
+_POLL_SECONDS = 60.0
+
+
+class Link(ABC):
+    """A way in for clicks and replies, for as long as `run` runs."""
+
+    def __init__(self) -> None:
+        self.problem: str | None = "not connected yet"
+        # True while Slack refuses a token: nothing can work until someone changes it.
+        self.refused = False
+
+    @abstractmethod
+    async def connect(self) -> None:
+        """Open the way in. Raise ChannelUnavailable with what is wrong."""
+
+    @abstractmethod
+    async def watch(self) -> None:
+        """Note what is wrong meanwhile. Raise ChannelUnavailable when it must be opened anew."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close it if it is open."""
+
+    async def run(self) -> None:
+        """Open, watch, and open again, for ever."""
+        wait = _RETRY_SECONDS
+        while True:
+            try:
+                await self.connect()
+                self.note(None)
+                wait = _RETRY_SECONDS
+                await self.watch()
+            except ChannelUnavailable as exc:
+                self.note(exc)
+            except Exception as exc:
+                self.problem = f"the connection failed ({type(exc).__name__})"
+                log.exception("the connection to Slack failed")
+            await self._close()
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _RETRY_MAX_SECONDS)
+
+    def note(self, trouble: ChannelUnavailable | None) -> None:
+        """Say what is wrong, or that nothing is any more."""
+        self.refused = isinstance(trouble, TokenRefused)
+        self.problem = None if trouble is None else str(trouble)
+        if trouble is not None:
+            log.warning("Slack is not connected", extra={"why": self.problem})
+
+    async def _close(self) -> None:
+        try:
+            await self.close()
+        except Exception:
+            log.exception("the connection to Slack could not be closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +198,51 @@ def _discreet_logger() -> logging.Logger:
     if not any(isinstance(each, _Discreet) for each in made.filters):
         made.addFilter(_Discreet())
     return made
+
+
+class Endpoint(Link):
+    """Listens at an address of its own."""
+
+    def __init__(self, app: AsyncApp, host: str, port: int, owner: Owner) -> None:
+        super().__init__()
+        self._app = app
+        self._host = host
+        self._port = port
+        self._owner = owner
+        self._runner: web.AppRunner | None = None
+
+    async def connect(self) -> None:
+        """See Link."""
+        await self._owner.identify()
+        server = AsyncSlackAppServer(self._port, PATH, self._app, self._host)
+        self._runner = web.AppRunner(server.web_app, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self._port).start()
+        except OSError as exc:
+            where = f"{self._host}:{self._port}"
+            raise ChannelUnavailable(f"cannot listen at {where}: {exc.strerror}") from exc
+        self._owner.arrived()
+
+    async def watch(self) -> None:
+        """See Link. Slack may call us though we cannot call it: go on listening."""
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            try:
+                await self._owner.identify()
+            except ChannelUnavailable as exc:
+                self.note(exc)
+            else:
+                self._recovered()
+
+    def _recovered(self) -> None:
+        if self.problem is not None:
+            self.note(None)
+            # What was said meanwhile may have been lost.
+            self._owner.arrived()
+
+    async def close(self) -> None:
+        """See Link."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()

@@ -1,6 +1,7 @@
 """From clicks and replies to the reply handler, and from its refusals back to the person alone.
 
-Slack has been thanked before anything here begins; what counts is what the reply handler returns.
+Slack has been thanked before anything here begins. The threads of open cards are read after each
+connection: a reply may have come while there was none.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pynchy.channels.base import ReplyHandler
-from pynchy.channels.slack import blocks, ids
-from pynchy.channels.slack.ambiguous_replies import AmbiguousReplies, AmbiguousReply
+from pynchy.channels.slack import blocks
+from pynchy.channels.slack.blocks import clip
 from pynchy.channels.slack.card_history import CardHistory
-from pynchy.channels.slack.card_index import CardIndex, PostedCard
-from pynchy.channels.slack.card_metadata import Identity
+from pynchy.channels.slack.card_index import CardIndex, Identity, PostedCard
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.payloads import (
     Click,
@@ -28,27 +28,29 @@ from pynchy.channels.slack.payloads import (
     read_thread_reply,
 )
 from pynchy.channels.slack.people import People
-from pynchy.channels.slack.replies import Author, from_click, from_words, without_short_id
-from pynchy.channels.slack.text import clip
-from pynchy.channels.slack.web import Refused, Web
-from pynchy.channels.wording import noted, refusal
-from pynchy.errors import (
-    AlreadyOver,
-    ChannelUnavailable,
-    InvalidReply,
-    NotAllowed,
-    ReplyRejected,
+from pynchy.channels.slack.replies import (
+    AmbiguousReplies,
+    AmbiguousReply,
+    Author,
+    from_click,
+    from_words,
+    without_short_id,
 )
+from pynchy.channels.slack.web import Refused, Web
+from pynchy.channels.text import noted, refusal
+from pynchy.errors import AlreadyOver, ChannelUnavailable, InvalidReply, NotAllowed, ReplyRejected
 from pynchy.model import PendingQuestion, Reply, RequestId
 
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 5_000
 _TOLD = 2_500
-_ANSWERING = (ids.PICK, ids.OTHER, ids.SUBMIT, ids.DECLINE, ids.MEANT)
+_ANSWERING = (blocks.PICK, blocks.OTHER, blocks.SUBMIT, blocks.DECLINE, blocks.MEANT)
 _FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 _FORGOTTEN = "this copy of the card does not count; look for a newer one, or reply in its thread"
 _TAKEN, _REFUSED = "white_check_mark", "warning"
+
+_RETRY_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,11 @@ class InboundHandler:
         await self._idle.wait()
 
     async def _take_click(self, click: Click) -> PendingQuestion:
-        if click.action_id == ids.MEANT:
+        if click.action_id == blocks.MEANT:
             return await self._take_meant(click)
         posted = await self._find(click)
         sender = await self._sender(click.person)
-        if click.action_id == ids.DECLINE:
+        if click.action_id == blocks.DECLINE:
             return await self._handler.decline(sender.reply(posted))
         if posted.questions:
             return await self._handler.answer(from_click(sender, posted, click))
@@ -159,7 +161,7 @@ class InboundHandler:
 
     async def _find(self, click: Click) -> PostedCard:
         """Return the card. Raise InvalidReply if the message shows none of ours."""
-        request_id = ids.request_of(click.block_id)
+        request_id = blocks.request_of(click.block_id)
         posted = self._index.find(click.channel, click.ts)
         if request_id is not None and (posted is None or not posted.questions):
             await self._index.posted(request_id)
@@ -277,3 +279,55 @@ def _reply(sender: Author, posted: PostedCard, said: ThreadReply, text: str) -> 
         return sender.reply(posted, values=(text,))
     part = posted.part(said.thread)
     return from_words(sender, posted, text, part.question if part else None)
+
+
+class CatchUp:
+    """Reads when it is told that there may be something new."""
+
+    def __init__(self, web: Web, index: CardIndex, inbox: InboundHandler) -> None:
+        self._web = web
+        self._index = index
+        self._inbox = inbox
+        self._wanted = asyncio.Event()
+
+    def wanted(self) -> None:
+        """Read again soon."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Read whenever it is wanted, for ever; what fails is tried again."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                for (channel, thread), since in self._threads().items():
+                    await self._read(channel, thread, since)
+            except ChannelUnavailable as exc:
+                log.warning("threads could not be read", extra={"why": str(exc)})
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._wanted.set()
+
+    def _threads(self) -> dict[tuple[str, str], str]:
+        """Return the threads of open cards, each once, with where to begin."""
+        found: dict[tuple[str, str], str] = {}
+        for posted in sorted(self._index.opened(), key=lambda posted: posted.since):
+            location = posted.location
+            for thread in (
+                [location.thread] if location.thread else [part.ts for part in location.parts]
+            ):
+                found.setdefault((location.channel, thread), location.parts[0].ts)
+        return found
+
+    async def _read(self, channel: str, thread: str, since: str) -> None:
+        method = self._web.client.conversations_replies
+        where = {"channel": channel, "ts": thread, "oldest": since}
+        try:
+            async for message in self._web.messages(method, None, **where):
+                await self._inbox.said({**message, "channel": channel})
+        except Refused as exc:
+            # A person removed the message or the bot; the other cards are read all the same.
+            log.warning("a thread cannot be read", extra={"why": str(exc)})
+        except ChannelUnavailable:
+            raise
+        except Exception:
+            log.exception("a thread could not be read")

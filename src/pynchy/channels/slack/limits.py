@@ -1,12 +1,11 @@
-"""Everything that Slack refuses in a message, checked in one place before it is sent.
-
-Slack rejects a whole message for one part that is too long, and then nobody sees the question.
-"""
+"""Everything that Slack refuses in a message, and how a card is packed so that it is taken."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pynchy.channels.text import length
@@ -38,8 +37,12 @@ _IN_ACTIONS = {"button", "static_select", "overflow", "datepicker", *_CHOICE_TYP
 _IN_INPUT = {"plain_text_input", "static_select", *_CHOICE_TYPES}
 _RICH = {"rich_text_section", "rich_text_preformatted"}
 
+# Room for a line on top of a message that was not known when it was packed.
+_RESERVED_BLOCKS = 2
+_RESERVED_SIZE = 900
 
-def size(block: Block) -> int:
+
+def block_size(block: Block) -> int:
     """Return what the block takes of the budget."""
     return length(json.dumps(block, ensure_ascii=False, separators=(",", ":"))) + 1
 
@@ -53,7 +56,7 @@ def _message(text: str, blocks: list[Block]) -> Iterator[str]:
     yield from _text_between("the fallback text", text, FALLBACK)
     if not 0 < len(blocks) <= BLOCKS:
         yield f"{len(blocks)} blocks"
-    if (total := sum(map(size, blocks))) > BUDGET:
+    if (total := sum(map(block_size, blocks))) > BUDGET:
         yield f"{total} characters in all blocks"
     ids = [block["block_id"] for block in blocks if "block_id" in block]
     if len(set(ids)) < len(ids):
@@ -152,3 +155,57 @@ def _text_between(what: str, text: str, most: int) -> Iterator[str]:
         yield f"{what} is empty"
     if length(text) > most:
         yield f"{what} has {length(text)} of at most {most} characters"
+
+
+class Role(StrEnum):
+    """What becomes of a piece when the question is over: only what was asked stays."""
+
+    FRAME = "frame"
+    ASKED = "asked"
+    CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Blocks that stay together."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One message of a card; `question` counts from 1 where it is about that one alone."""
+
+    pieces: tuple[Piece, ...]
+    question: int | None = None
+
+    def blocks(self, *roles: Role) -> list[Block]:
+        """Return the blocks of those roles, in order; of all roles without any."""
+        wanted = roles or tuple(Role)
+        return [block for piece in self.pieces if piece.role in wanted for block in piece.blocks]
+
+
+def fits(pieces: Iterable[Piece]) -> bool:
+    """True if the pieces can be one message, with room to spare."""
+    sizes = [block_size(block) for piece in pieces for block in piece.blocks]
+    return _have_room(sum(sizes), len(sizes))
+
+
+def pack(pieces: Iterable[Piece], question: int | None = None) -> list[Page]:
+    """Return the pieces on as few pages as it takes, in order."""
+    pages: list[list[Piece]] = [[]]
+    size = count = 0
+    for piece in pieces:
+        added = sum(map(block_size, piece.blocks))
+        if pages[-1] and not _have_room(size + added, count + len(piece.blocks)):
+            pages.append([])
+            size = count = 0
+        pages[-1].append(piece)
+        size, count = size + added, count + len(piece.blocks)
+    return [Page(tuple(page), question) for page in pages if page]
+
+
+def _have_room(size: int, count: int) -> bool:
+    small = size <= BUDGET - _RESERVED_SIZE
+    return small and count <= BLOCKS - _RESERVED_BLOCKS

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pynchy.channels.slack import ids
-from pynchy.channels.slack.text import as_typed
+from pynchy.channels.slack import blocks
+from pynchy.channels.slack.blocks import as_typed
 
 Payload = dict[str, Any]
 
@@ -45,14 +45,14 @@ class Click:
         """Return the options that are ticked for the question, by index."""
         found: list[int] = []
         for action_id, field in self.state:
-            if action_id.startswith(f"{ids.CHOICE}:{number}:"):
+            if action_id.startswith(f"{blocks.CHOICE}:{number}:"):
                 found += _indices(field)
         return tuple(found)
 
     def written(self, number: int) -> str | None:
         """Return what is in the question's field for words; None if it is empty."""
         for action_id, field in self.state:
-            if action_id == f"{ids.OTHER}:{number}":
+            if action_id == f"{blocks.OTHER}:{number}":
                 text = field.get("value")
                 return text.strip() or None if isinstance(text, str) else None
         return None

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pynchy.channels.slack.blocks import one_line
 from pynchy.channels.slack.payloads import SlackUser, dict_in
-from pynchy.channels.slack.text import one_line
 from pynchy.channels.slack.web import Web
 from pynchy.errors import ChannelUnavailable
 

@@ -1,25 +1,132 @@
-"""Turn a question into the messages that show it: a pure function that never fails.
-
-One question with a single choice is answered by one click. Everything else is ticked, written and
-submitted: together while it fits into one message, else one message for each question.
-"""
+"""Turn a question into the messages that show it: a pure function that never fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 
-from pynchy.channels.slack import blocks, ids, limits, options
-from pynchy.channels.slack.limits import Block
-from pynchy.channels.slack.options import Detail
-from pynchy.channels.slack.pages import Page, Piece, Role, fits, pack
-from pynchy.channels.slack.text import chunks, one_line
-from pynchy.channels.wording import REPEATED
-from pynchy.model import Card, Question, RequestId, Urgency
+from pynchy.channels.slack import blocks, limits
+from pynchy.channels.slack.blocks import chunks, clean, one_line
+from pynchy.channels.slack.limits import Block, Page, Piece, Role, fits, pack
+from pynchy.channels.text import REPEATED, length
+from pynchy.model import Card, Option, Question, RequestId, Urgency
+
+_CLIPPED_DESCRIPTION = 140
+_CLIPPED_LABEL = 100
 
 _MAX_PAGES = 3
 _MAX_DETAILS = 20
 _BRIEF = 200
+
+
+class Detail(IntEnum):
+    """How much of each option is on the card; what is not, is in its thread."""
+
+    WHOLE = 0
+    CLIPPED = 1
+    LABELS = 2
+
+
+def in_words(number: int, option: Option, detail: Detail = Detail.WHOLE) -> str:
+    """Return the option with its number, which is what a person may type."""
+    match detail:
+        case Detail.WHOLE:
+            label, described = option.label, option.description
+        case Detail.CLIPPED:
+            described = one_line(option.description, _CLIPPED_DESCRIPTION)
+            label, described = option.label, described if option.description.strip() else ""
+        case Detail.LABELS:
+            label, described = one_line(option.label, _CLIPPED_LABEL), ""
+    return f"{number + 1}. {label}" + (f"\n{described}" if described.strip() else "")
+
+
+def buttons(request_id: RequestId, number: int, question: Question, detail: Detail) -> list[Piece]:
+    """Return a section with a button for each option: one click answers."""
+    return [
+        Piece(Role.CONTROL, tuple(_with_button(request_id, number, index, option, detail)))
+        for index, option in enumerate(question.options)
+    ]
+
+
+def _with_button(
+    request_id: RequestId, number: int, index: int, option: Option, detail: Detail
+) -> list[Block]:
+    first, *more = chunks(in_words(index, option, detail), limits.SECTION)
+    name = f"q{number}:o{index}"
+    button = blocks.button(option.label, f"{blocks.PICK}:{number}:{index}", f"{number}:{index}")
+    chosen = blocks.section(first) | {
+        "block_id": blocks.make_block_id(request_id, name),
+        "accessory": button,
+    }
+    return [chosen, *map(blocks.section, more)]
+
+
+def listed(question: Question, detail: Detail = Detail.WHOLE) -> list[Piece]:
+    """Return the options as a numbered list."""
+    whole = "\n".join(in_words(i, option, detail) for i, option in enumerate(question.options))
+    return [Piece(Role.CONTROL, (blocks.section(part),)) for part in chunks(whole, limits.SECTION)]
+
+
+def is_short(question: Question) -> bool:
+    """True if every option can be told whole beside its box."""
+    return all(
+        "\n" not in clean(text) and length(clean(text)) <= limits.OPTION
+        for option in question.options
+        for text in (option.label, option.description)
+    )
+
+
+def can_be_clipped(question: Question) -> bool:
+    """True if some option is too long to be told whole by its label alone."""
+    told = enumerate(question.options)
+    return any(in_words(i, option) != in_words(i, option, Detail.LABELS) for i, option in told)
+
+
+def boxes(request_id: RequestId, number: int, question: Question) -> list[Block]:
+    """Return what the options are ticked in; ten boxes are the most that one block can have."""
+    told = [_box(question, index) for index in range(len(question.options))]
+    if not question.multi_select:
+        kind = "radio_buttons" if len(told) <= limits.CHOICES else "static_select"
+        return [_choice(request_id, (number, 0), kind, "Choose one", told)] if told else []
+    groups = [told[i : i + limits.CHOICES] for i in range(0, len(told), limits.CHOICES)]
+    return [
+        _choice(request_id, (number, i), "checkboxes", _any_of(i, len(told)), group)
+        for i, group in enumerate(groups)
+    ]
+
+
+def boxes_fit(request_id: RequestId, number: int, question: Question) -> bool:
+    """True if all boxes can be in one message, which they must be to be submitted together."""
+    return fits([Piece(Role.CONTROL, tuple(boxes(request_id, number, question)))])
+
+
+def _box(question: Question, index: int) -> Block:
+    option = question.options[index]
+    if is_short(question):
+        return blocks.option(index, option.label, option.description.strip())
+    return blocks.option(index, f"{index + 1}. {option.label}")
+
+
+def _any_of(group: int, total: int) -> str:
+    if total <= limits.CHOICES:
+        return "Choose any"
+    first = group * limits.CHOICES
+    return f"Choose any ({first + 1} to {min(first + limits.CHOICES, total)} of {total})"
+
+
+def _choice(
+    request_id: RequestId, location: tuple[int, int], kind: str, label: str, options: list[Block]
+) -> Block:
+    number, group = location
+    element: Block = {
+        "type": kind,
+        "action_id": f"{blocks.CHOICE}:{number}:{group}",
+        "options": options,
+    }
+    if kind == "static_select":
+        element["placeholder"] = blocks.plain("Choose one", limits.PLACEHOLDER)
+    return blocks.choice(request_id, f"q{number}:c{group}", label, element)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +229,7 @@ def _heading(number: int, questions: tuple[Question, ...]) -> list[Piece]:
 
 def _detail(request_id: RequestId, number: int, question: Question) -> Detail:
     """Return how much of each option the card shows: as much as is bearable."""
-    if not options.can_be_clipped(question):
+    if not can_be_clipped(question):
         return Detail.WHOLE
     text = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
     for detail in Detail:
@@ -142,16 +249,16 @@ def _controls(
     request_id: RequestId, number: int, question: Question, detail: Detail
 ) -> list[Piece]:
     if question.options and not question.multi_select:
-        clicks = options.buttons(request_id, number, question, detail)
+        clicks = buttons(request_id, number, question, detail)
         return [*clicks, _words(request_id, number, "Other", "Your own words, then enter")]
     if not question.options:
         return [_words(request_id, number, "Your answer", "Type it, then enter")]
-    if options.boxes_fit(request_id, number, question):
-        told = [] if options.is_short(question) else options.listed(question, detail)
+    if boxes_fit(request_id, number, question):
+        told = [] if is_short(question) else listed(question, detail)
         return [*told, _ticks(request_id, number, question)]
     hint = "Numbers, such as 1, 3, 12, or your own words; then enter"
     answer = _words(request_id, number, "Your choice, by number", hint)
-    return [*options.listed(question, detail), answer]
+    return [*listed(question, detail), answer]
 
 
 def _words(request_id: RequestId, number: int, label: str, hint: str) -> Piece:
@@ -164,7 +271,7 @@ def _ticks(request_id: RequestId, number: int, question: Question) -> Piece:
     return Piece(
         Role.CONTROL,
         (
-            *options.boxes(request_id, number, question),
+            *boxes(request_id, number, question),
             blocks.text_input(request_id, number, "Other", "Your own words", on_enter=True),
             blocks.actions(request_id, f"q{number}:submit", _submit(str(number))),
         ),
@@ -176,21 +283,21 @@ def _batch(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
     for number, question in enumerate(questions):
         yield Piece(Role.FRAME, (blocks.divider(),))
         yield from _heading(number, questions)
-        if not options.is_short(question):
-            yield from options.listed(question)
+        if not is_short(question):
+            yield from listed(question)
         label = "Other" if question.options else "Your answer"
         words = blocks.text_input(request_id, number, label, "Your own words", on_enter=False)
-        yield Piece(Role.CONTROL, (*options.boxes(request_id, number, question), words))
+        yield Piece(Role.CONTROL, (*boxes(request_id, number, question), words))
     yield _footer(request_id, card, _submit("all"))
 
 
 def _submit(value: str) -> Block:
-    return blocks.button("Submit", ids.SUBMIT, value, style="primary")
+    return blocks.button("Submit", blocks.SUBMIT, value, style="primary")
 
 
 def _footer(request_id: RequestId, card: Card, *first: Block) -> Piece:
     link = [blocks.link_button(card.link)] if card.link and len(card.link) <= limits.URL else []
-    decline = blocks.button("Decline", ids.DECLINE, "decline")
+    decline = blocks.button("Decline", blocks.DECLINE, "decline")
     row = blocks.actions(request_id, "end", *first, decline, *link)
     reply = (
         f"You can also reply in the thread; where it has several questions, “{card.short_id}: …”."
@@ -219,10 +326,10 @@ def _details(
 def _details_of(request_id: RequestId, number: int, question: Question) -> Iterable[Piece]:
     if _detail(request_id, number, question) is not Detail.WHOLE:
         yield Piece(Role.ASKED, (blocks.context("The options, whole:"),))
-        yield from options.listed(question)
+        yield from listed(question)
     for index, option in enumerate(question.options):
         if option.preview.strip():
-            title = f"Preview of {options.in_words(index, option, Detail.LABELS)}"
+            title = f"Preview of {in_words(index, option, Detail.LABELS)}"
             first, *more = chunks(option.preview, limits.SECTION)
             yield Piece(Role.ASKED, (blocks.section(title), blocks.preformatted(first)))
             yield from (Piece(Role.ASKED, (blocks.preformatted(part),)) for part in more)

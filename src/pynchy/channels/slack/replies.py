@@ -1,22 +1,85 @@
-"""Turn a click or a reply in a thread into a Reply, or say what is missing."""
+"""Turn a click or a reply in a thread into a Reply, or say what is missing.
+
+Where a reply may be for one of several questions, the person says by a click which was meant.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pynchy.channels.slack import ids
+from pynchy.channels.slack import blocks
+from pynchy.channels.slack.blocks import one_line
 from pynchy.channels.slack.card_index import PostedCard
-from pynchy.channels.slack.payloads import Click
-from pynchy.channels.slack.text import one_line
+from pynchy.channels.slack.limits import Block
+from pynchy.channels.slack.payloads import Click, ThreadReply
 from pynchy.choices import Choices
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Question, Reply
+
+_REMEMBERED = 500
+_OFFERED = 5
+_BRIEF_CHOICE = 200
 
 # Neither “1.5 GB” nor “1:30” is numbered.
 _NUMBERED = re.compile(r"([0-9]{1,2})\s*(?::(?![0-9])|[.)](?=\s))\s*(\S.*)\Z")
 _INDEX = re.compile(r"[0-9]{1,4}\Z")
 _BRIEF = 80
+
+
+class AmbiguousReply(InvalidReply):
+    """The reply may be for any of `waiting`."""
+
+    def __init__(self, why: str, waiting: Sequence[PostedCard]) -> None:
+        short_ids = [posted.short_id for posted in waiting]
+        super().__init__(
+            f"{why}: choose the one that you mean, or begin your reply with the id of it "
+            f"(open: {', '.join(short_ids)}), such as “{short_ids[-1]}: yes”"
+        )
+        self.waiting = waiting
+
+
+class AmbiguousReplies:
+    """The replies that somebody may yet say more about; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[tuple[str, str], ThreadReply] = OrderedDict()
+
+    def offer(self, said: ThreadReply, waiting: Sequence[PostedCard]) -> list[Block]:
+        """Remember the reply. Return buttons that say what it is for, the newest question first."""
+        self._said[said.channel, said.ts] = said
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+        return [_choice(said, posted) for posted in reversed(waiting[-_OFFERED:])]
+
+    def resolve(self, click: Click, cards: Sequence[PostedCard]) -> PostedCard | None:
+        """Return which of the cards the click names."""
+        _, _, short_id = click.value.partition(" ")
+        request_id = blocks.request_of(click.block_id)
+        fits = (s for s in cards if (s.request_id, s.short_id) == (request_id, short_id))
+        return next(fits, None)
+
+    def said(self, click: Click) -> ThreadReply:
+        """Return the reply that the click is about. Raise InvalidReply if it is not known."""
+        ts, _, _ = click.value.partition(" ")
+        said = self._said.get((click.channel, ts))
+        if said is None or said.person.user_id != click.person.user_id:
+            raise InvalidReply(
+                "that reply is forgotten here: write it again, and begin with the id"
+            )
+        return said
+
+
+def _choice(said: ThreadReply, posted: PostedCard) -> Block:
+    asked = one_line(" / ".join(question.text for question in posted.questions), _BRIEF_CHOICE)
+    button = blocks.button("This one", blocks.MEANT, f"{said.ts} {posted.short_id}")
+    return blocks.section(f"{posted.short_id}: {asked}") | {
+        # Groups that share a thread may use the same request id.
+        "block_id": blocks.make_block_id(posted.request_id, f"meant:{posted.short_id}"),
+        "accessory": button,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +114,8 @@ class Author:
 
 def from_click(sender: Author, posted: PostedCard, click: Click) -> Reply:
     """Return the answer that the click gives. Raise InvalidReply with what is missing."""
-    kind, _, rest = click.action_id.removeprefix(ids.PREFIX).partition(":")
-    if f"{ids.PREFIX}{kind}" == ids.PICK:
+    kind, _, rest = click.action_id.removeprefix(blocks.PREFIX).partition(":")
+    if f"{blocks.PREFIX}{kind}" == blocks.PICK:
         number, option = _pair(rest)
         answer = Answer((_label(posted, number, option),), click.written(number))
         return sender.reply(posted, answers=(answer,), question=_only(posted, number))

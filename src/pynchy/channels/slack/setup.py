@@ -1,20 +1,37 @@
-"""Look whether tokens, scopes and chats are right, before a question depends on them."""
+"""The app's manifest, and checks that tokens, scopes and chats are right."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
 
 from pynchy.channels.slack import blocks
+from pynchy.channels.slack.blocks import read_chat
 from pynchy.channels.slack.channel import PACE_SECONDS, Secrets
-from pynchy.channels.slack.ids import read_chat
-from pynchy.channels.slack.manifest import SCOPES
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Refused, TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
 from pynchy.errors import ChannelUnavailable
+
+SCOPES = (
+    "channels:history",
+    "channels:read",
+    "chat:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "im:write",
+    "reactions:write",
+    "users:read",
+)
+# Not app_mention: it would tell of the same message a second time.
+EVENTS = ("message.channels", "message.groups", "message.im")
+_NEW_APP = "https://api.slack.com/apps?new_app=1&manifest_json="
 
 _SECONDS = 20.0
 # A rotated token has another head.
@@ -31,6 +48,31 @@ _FIXES = {
     "thread_not_found": "copy the thread's timestamp again, or ask in the channel itself",
 }
 _REINSTALL = "compare the app with `pynchy slack manifest`, and reinstall it to the workspace"
+
+
+def manifest(request_url: str | None = None) -> dict[str, Any]:
+    """Return the app's manifest: for Socket Mode, or for that public address."""
+    url = {"request_url": request_url} if request_url else {}
+    return {
+        "display_information": {
+            "name": "pynchy",
+            "description": "Carries questions from AI agents to people, and the answers back.",
+        },
+        "features": {"bot_user": {"display_name": "pynchy", "always_online": True}},
+        "oauth_config": {"scopes": {"bot": list(SCOPES)}},
+        "settings": {
+            "event_subscriptions": {**url, "bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True, **url},
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": request_url is None,
+            "token_rotation_enabled": False,
+        },
+    }
+
+
+def new_app_link(made: dict[str, Any]) -> str:
+    """Return the address that opens Slack's page for a new app with the manifest filled in."""
+    return _NEW_APP + quote(json.dumps(made, separators=(",", ":")), safe="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Calls to Slack's Web API: paced, retried, and every failure told in words.
 
-Whatever goes wrong is a ChannelUnavailable. ReplyLost is the one after which a message may have
-been posted all the same.
+One message after another in each channel, and as slowly as Slack asks.
 """
 
 from __future__ import annotations
@@ -9,20 +8,35 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.http_retry.request import HttpRequest
+from slack_sdk.http_retry.response import HttpResponse
+from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from pynchy.channels.slack import limits
-from pynchy.channels.slack.pace import RetryAfterHandler, SlackRateLimiter
+from pynchy.channels.rate_limit import RateLimiter
+from pynchy.channels.slack import blocks, limits
+from pynchy.channels.slack.blocks import chunks
+from pynchy.channels.slack.limits import Block, Piece, Role, pack
 from pynchy.channels.slack.payloads import dict_in, dicts_in
-from pynchy.channels.slack.plain import in_plain_words
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.errors import ChannelUnavailable
+
+_MIN_WAIT_SECONDS = 1.0
+_MAX_WAIT_SECONDS = 600.0
+# Slack counts in its own way: whoever was asked to wait goes on more slowly for a while.
+_SLOWER = 1.25
+_SLOWEST = 4.0
+_FORGET_SECONDS = 60.0
+
+_HOW = "This card could not be shown with buttons: please reply in the thread."
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +57,84 @@ _WORDS = {
     "missing_scope": "the app lacks a scope: compare it with `pynchy slack manifest`",
     "ratelimited": "Slack asks to slow down, again and again",
 }
+
+
+class RetryAfterHandler(AsyncRateLimitErrorRetryHandler):
+    """Waits as long as Slack says; the library's own would add up to a second each time."""
+
+    async def prepare_for_next_attempt_async(
+        self,
+        *,
+        state: RetryState,
+        request: HttpRequest,
+        response: HttpResponse | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        """Return when the call may be made again."""
+        del request, error
+        state.next_attempt_requested = True
+        await asyncio.sleep(wait_seconds(response))
+
+
+def wait_seconds(response: HttpResponse | None) -> float:
+    """Return how long Slack asks to wait; a second if it does not say, or not so that it helps."""
+    headers = {} if response is None else response.headers
+    named = [each for name, each in headers.items() if name.lower() == "retry-after"]
+    said = str(named[0][0]).strip() if named and named[0] else ""
+    if not (said.isascii() and said.isdigit()):
+        return _MIN_WAIT_SECONDS
+    return max(_MIN_WAIT_SECONDS, min(float(said), _MAX_WAIT_SECONDS))
+
+
+class SlackRateLimiter(RateLimiter):
+    """One after another, and for a while more slowly when Slack has asked to wait."""
+
+    def __init__(self, pace_seconds: float, lost: type[Exception]) -> None:
+        super().__init__("Slack", pace_seconds, lost)
+        self._usual_seconds = pace_seconds
+        self._began = float("inf")
+
+    async def __aenter__(self) -> None:
+        await super().__aenter__()
+        self._began = time.monotonic()
+        if self._began - self._ended > _FORGET_SECONDS:
+            self._pace_seconds = self._usual_seconds
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if time.monotonic() - self._began >= _MIN_WAIT_SECONDS:
+            slower = self._pace_seconds * _SLOWER
+            self._pace_seconds = min(slower, self._usual_seconds * _SLOWEST)
+        await super().__aexit__(kind, error, trace)
+
+
+def in_plain_words(message: SlackMessage) -> SlackMessage:
+    """Return what the message says, within Slack's limits."""
+    told = "\n".join(text for block in message.blocks for text in _texts(block))
+    sections = [blocks.section(part) for part in chunks(told, limits.SECTION)]
+    how = [blocks.context(_HOW)] if any(map(_is_control, message.blocks)) else []
+    first, *_ = pack(Piece(Role.ASKED, (block,)) for block in [*how, *sections])
+    return SlackMessage(blocks.fallback(message.text), first.blocks(), message.question)
+
+
+def _is_control(block: Block) -> bool:
+    return block.get("type") in {"actions", "input"} or "accessory" in block
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts within a block, in order; a button's own words are no part of it."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    if not isinstance(value, dict) or value.get("type") in {"button", "plain_text_input"}:
+        return
+    if isinstance(text := value.get("text"), str):
+        yield text
+        return
+    for name, item in value.items():
+        if name != "placeholder":
+            yield from _texts(item)
 
 
 class ReplyLost(ChannelUnavailable):

@@ -1,13 +1,13 @@
-"""Addresses in WhatsApp: people in both of their forms, groups, and how people write them.
-
-A person has a phone number (49170…@s.whatsapp.net) and a hidden id (…@lid), and each device adds a
-suffix of its own. Everything here is compared without the device.
-"""
+"""Addresses in WhatsApp: people in both forms, the paired account, and the groups' chats."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pynchy.safe_folder import Folder, UnsafeFile
 
 PHONE = "s.whatsapp.net"
 LID = "lid"
@@ -17,6 +17,9 @@ _OLD_PHONE = "c.us"
 _USER = re.compile(r"[1-9][0-9]{4,19}(-[0-9]{5,20})?", re.ASCII)
 _DECORATION = re.compile(r"[\s().-]")
 MAX_ENTRIES = 80
+
+_FILE = "account.json"
+_CAP = 10_000
 
 
 def normal(written: str) -> str:
@@ -56,3 +59,37 @@ def phone(jid: str) -> str:
     """Return how a person would write it: +49170… for a phone number."""
     user, _, server = jid.partition("@")
     return f"+{user}" if server == PHONE else jid
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The paired account, in both forms of its address."""
+
+    jid: str
+    lid: str = ""
+    name: str = ""
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """Return the addresses that are known of it."""
+        return all_normal((self.jid, self.lid))
+
+
+def read_account(home: Folder) -> Account | None:
+    """Return the paired account; None if there is none."""
+    try:
+        body = json.loads(home.read(_FILE, _CAP))
+        return Account(str(body["jid"]), str(body["lid"]), str(body["name"]))
+    except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_account(home: Folder, account: Account) -> None:
+    """Remember the paired account."""
+    body = {"jid": account.jid, "lid": account.lid, "name": account.name}
+    home.replace(_FILE, json.dumps(body).encode())
+
+
+def forget_account(home: Folder) -> None:
+    """Say that nothing is paired any more."""
+    home.remove(_FILE)

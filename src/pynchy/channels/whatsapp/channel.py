@@ -16,17 +16,10 @@ from pathlib import Path
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.numbered import NumberedCard, render_card, render_settled
 from pynchy.channels.whatsapp.addresses import normal
-from pynchy.channels.whatsapp.audience import WhatsAppGroups
-from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards
-from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor
+from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor, WhatsAppGroups
 from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.outbox import CARD, Outbox, Record, digest
-from pynchy.channels.whatsapp.sending import (
-    CONFIRM_SECONDS,
-    READY_SECONDS,
-    Quote,
-    Sender,
-)
+from pynchy.channels.whatsapp.outbox import CARD, ChatCard, ChatCards, Outbox, Record, digest
+from pynchy.channels.whatsapp.sending import CONFIRM_SECONDS, READY_SECONDS, Quote, Sender
 from pynchy.channels.whatsapp.supervisor import MaybeSent, Supervisor
 from pynchy.config import WHATSAPP, WhatsAppChannelSettings
 from pynchy.errors import ChannelUnavailable

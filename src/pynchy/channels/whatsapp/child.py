@@ -21,14 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from pynchy.channels.whatsapp.account import forget_account, keep_account
-from pynchy.channels.whatsapp.addresses import all_normal
+from pynchy.channels.whatsapp.addresses import all_normal, forget_account, keep_account
 from pynchy.channels.whatsapp.connection_status import ConnectionStatus
-from pynchy.channels.whatsapp.inbound_message import InboundMessage
-from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.inbound_writer import InboundWriter
-from pynchy.channels.whatsapp.json_lines import Body, JsonLines
-from pynchy.channels.whatsapp.process import STAND_IN
+from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, InboundWriter
+from pynchy.channels.whatsapp.process import STAND_IN, Body, JsonLines
 from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
@@ -53,7 +49,9 @@ class Child:
     """Serves one host, by its order, for as long as the line lasts."""
 
     def __init__(self, line: JsonLines, home: Path, store: Path, order: Body) -> None:
-        from pynchy.channels.whatsapp.neonize_client import Client, NeonizeError  # noqa: PLC0415 - heavy
+        from neonize.exc import NeonizeError  # noqa: PLC0415 - heavy
+
+        from pynchy.channels.whatsapp.neonize_client import Client  # noqa: PLC0415 - heavy
 
         self._failure: type[Exception] = NeonizeError
         self._line = line

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -24,15 +24,13 @@ from pynchy.channels.numbered import (
     Reading,
     TooLate,
 )
-from pynchy.channels.whatsapp.addresses import phone
-from pynchy.channels.whatsapp.audience import WhatsAppGroups
-from pynchy.channels.whatsapp.chat_cards import ChatCard, ChatCards, key_of
-from pynchy.channels.whatsapp.inbound_message import InboundMessage, What
-from pynchy.channels.whatsapp.inbound_queue import InboundQueue
-from pynchy.channels.whatsapp.outbox import Outbox
+from pynchy.channels.whatsapp.addresses import all_normal, normal, phone
+from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, What
+from pynchy.channels.whatsapp.outbox import ChatCard, ChatCards, Outbox, key_of
 from pynchy.channels.whatsapp.sending import Quote, Sender
+from pynchy.config import WHATSAPP, Settings
 from pynchy.errors import AlreadyOver, InvalidReply, ReplyRejected
-from pynchy.model import Ending, PendingQuestion, Reply
+from pynchy.model import Ending, GroupName, PendingQuestion, Reply
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +38,45 @@ _RETRY_SECONDS = 2.0
 _MAX_ATTEMPTS = 6
 _MAX_NAME = 80
 _FAILED = "Something went wrong here, and your answer was not taken. Please try again."
+
+
+@dataclass(frozen=True, slots=True)
+class WhatsAppGroups:
+    """What the settings say; `people` are the entries of a group's list by how they compare."""
+
+    chats: frozenset[str] = frozenset()
+    self_chat: bool = False
+    people: Mapping[GroupName, Mapping[str, str]] = field(default_factory=dict)
+
+    def entry_of(self, group: GroupName, senders: Iterable[str]) -> str | None:
+        """Return the entry of the group's list that means this person; None if none does."""
+        listed = self.people.get(group, {})
+        return next((listed[form] for form in senders if form in listed), None)
+
+    def knows(self, said: InboundMessage) -> bool:
+        """True if this person may answer for any group."""
+        return any(self.entry_of(group, said.senders) is not None for group in self.people)
+
+
+def read_groups(settings: Settings) -> WhatsAppGroups:
+    """Return the audience of the groups that ask in WhatsApp."""
+    groups = {
+        GroupName(name): group
+        for name, group in settings.groups.items()
+        if WHATSAPP in group.channels
+    }
+    return WhatsAppGroups(
+        all_normal(group.chat.get(WHATSAPP, "") for group in groups.values()),
+        any(group.self_chat for group in groups.values()),
+        {
+            name: {
+                form: entry
+                for entry in group.allowed_users.get(WHATSAPP, ())
+                if (form := normal(entry))
+            }
+            for name, group in groups.items()
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

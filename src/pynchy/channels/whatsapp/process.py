@@ -1,17 +1,23 @@
-"""One child process and the line to it."""
+"""One child process, and the socket to it: one JSON object in each line."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
-from pynchy.channels.whatsapp.json_lines import Body, JsonLines
+log = logging.getLogger(__name__)
+
+# A message of 65,536 characters, each written as an escape, and room.
+_MAX_LENGTH = 1_000_000
+Body = dict[str, Any]
 
 _MODULE = "pynchy.channels.whatsapp.child"
 _END_SECONDS = 4.0
@@ -29,6 +35,49 @@ _PASSED = frozenset(
     }
 )
 _PASSED_PREFIXES = ("LC_", "PYTHON")
+
+
+class JsonLines:
+    """One end of the line."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def on(cls, sock: socket.socket) -> Self:
+        """Return the end that the socket is."""
+        return cls(*await asyncio.open_unix_connection(sock=sock, limit=_MAX_LENGTH))
+
+    def say(self, **body: object) -> None:
+        """Send; nothing is said of a line that has ended, which the reader notices."""
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(body).encode() + b"\n")
+
+    async def hear(self) -> Body | None:
+        """Return the next object; None when the line has ended."""
+        while True:
+            try:
+                raw = await self._reader.readline()
+            except (OSError, ValueError):
+                return None
+            if not raw.endswith(b"\n"):
+                return None
+            if (body := _read(raw)) is not None:
+                return body
+            log.error("the other side said something that is no JSON object")
+
+    def close(self) -> None:
+        """End the line."""
+        self._writer.close()
+
+
+def _read(raw: bytes) -> Body | None:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 class Process:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pynchy.channels.rate_limit import RateLimiter
-from pynchy.channels.whatsapp.json_lines import Body
 from pynchy.channels.whatsapp.outbox import Outbox, Record
+from pynchy.channels.whatsapp.process import Body
 from pynchy.channels.whatsapp.supervisor import MaybeSent, NotSent, Supervisor
 from pynchy.errors import ChannelUnavailable
 

@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pynchy.channels.whatsapp.account import Account, read_account
+from pynchy.channels.whatsapp.addresses import Account, read_account
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
-from pynchy.channels.whatsapp.json_lines import Body
-from pynchy.channels.whatsapp.process import LOG, Process
+from pynchy.channels.whatsapp.process import LOG, Body, Process
 from pynchy.errors import ChannelUnavailable
 from pynchy.safe_folder import Folder
 

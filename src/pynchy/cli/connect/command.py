@@ -14,11 +14,15 @@ from typing import Any
 import click
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
-from pynchy import paths
-from pynchy.cli.connect.document import check_writable, replace_document
-from pynchy.cli.connect.launcher import plan_launcher
-from pynchy.cli.connect.own import find_own_program
-from pynchy.cli.connect.plan import Change, find_server, plan_connection, plan_removal
+from pynchy import data_dir
+from pynchy.cli.connect.document import check_writable, find_own_program, replace_document
+from pynchy.cli.connect.plan import (
+    Change,
+    find_server,
+    plan_connection,
+    plan_launcher,
+    plan_removal,
+)
 from pynchy.cli.connect.programs import (
     CLAUDE,
     CODEX,
@@ -207,7 +211,7 @@ def _group(place: EntryLocation, given: str) -> str:
 def _data_option(data: DataFolder) -> list[str]:
     """Say where the data is unless it is where it always is: programs hand on few variables."""
     home = {name: value for name, value in os.environ.items() if name == "HOME"}
-    usual = paths.data_dir(None, home).absolute()
+    usual = data_dir.data_dir(None, home).absolute()
     return [] if data.path == usual else ["--data-dir", str(data.path)]
 
 

@@ -1,14 +1,12 @@
-"""Read and replace a file that belongs to a person.
-
-It is replaced whole or not at all, with its mode and owner; what was there is kept in a copy beside
-it; a symlink stays one; and what somebody else wrote meanwhile is not overwritten.
-"""
+"""Read and replace a file that belongs to a person; and which pynchy it is that runs."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +18,18 @@ _CAP_BYTES = 32 * 1024 * 1024
 _BOM = "\ufeff"
 _WRITABLE = 0o222
 _OTHERS = 0o077
+
+
+def find_own_program() -> str:
+    """Return where the pynchy that runs is, as it was called: a link may outlive what it means."""
+    called = Path(sys.argv[0])
+    if called.name == "pynchy" and called.exists():
+        return str(called.absolute())
+    beside = Path(sys.executable).with_name("pynchy")
+    found = str(beside) if beside.exists() else shutil.which("pynchy")
+    if not found:
+        raise ConfigError("there is no program `pynchy` to start: install it first")
+    return str(Path(found).absolute())
 
 
 @dataclass(frozen=True, slots=True)

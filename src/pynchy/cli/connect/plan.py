@@ -9,8 +9,7 @@ from pathlib import Path
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.connect.document import Document, read_document
-from pynchy.cli.connect.json_edit import JsonText
-from pynchy.cli.connect.json_text import BadText
+from pynchy.cli.connect.json_text import BadText, JsonText, Unwritable
 from pynchy.cli.connect.programs import (
     CLAUDE,
     CLAUDE_RULE,
@@ -23,9 +22,9 @@ from pynchy.cli.connect.programs import (
     read_entry,
     write_entry,
 )
-from pynchy.cli.connect.rereading import Unwritable
 from pynchy.cli.connect.toml_text import TomlText, write_table
 from pynchy.cli.text import to_json
+from pynchy.data_dir import own_settings
 from pynchy.errors import ConfigError
 
 _ALLOW = ("permissions", "allow")
@@ -35,6 +34,8 @@ _BACKGROUND = ("env", BACKGROUND_VARIABLE)
 _NEVER = "0"
 
 Text = JsonText | TomlText
+
+_SETTINGS = ("kind", "agent", "cwd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +195,27 @@ def _allow_in_opencode(text: JsonText) -> JsonText:
     if isinstance(rules, dict) and OPENCODE_RULE not in rules:
         return text.put(("permission", OPENCODE_RULE), "allow")
     return text
+
+
+def plan_launcher(
+    place: EntryLocation, group: str, settings: Path | None, environ: Mapping[str, str]
+) -> tuple[list[Change], str]:
+    """Return what has to change, and what to say of a launcher that is there already.
+
+    Raise ConfigError.
+    """
+    path = settings or own_settings(environ)
+    document = read_document(path)
+    text = open_text(document, Format.TOML)
+    keys = ("groups", group, "launcher")
+    wanted = dict(zip(_SETTINGS, ("process", place.program, str(place.folder)), strict=True))
+    found = text.find(keys)
+    if found is not None:
+        same = isinstance(found, dict) and wanted.items() <= found.items()
+        return [], "" if same else f"[{'.'.join(keys)}] in {path} is there already and was kept"
+    try:
+        changed = TomlText(document.text).put(keys, wanted)
+    except Unwritable as exc:
+        snippet = write_table(keys, wanted)
+        raise ConfigError(f"{path}: {exc}; put this there yourself:\n{snippet}") from exc
+    return [Change(document, changed.text, is_private=False)], ""

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pynchy.cli.connect.json_text import BadText
-from pynchy.cli.connect.rereading import Unwritable, reread
+from pynchy.cli.connect.json_text import BadText, Unwritable, reread
 
 Path = Sequence[str]
 

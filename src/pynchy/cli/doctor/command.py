@@ -12,12 +12,18 @@ from pathlib import Path
 import click
 
 from pynchy.cli.doctor.connections import check_connections
-from pynchy.cli.doctor.files import check_data_folder, check_stale_host, check_token
 from pynchy.cli.doctor.finding import Finding, Status
-from pynchy.cli.doctor.groups import check_groups
-from pynchy.cli.doctor.host import look_at_host
-from pynchy.cli.doctor.machine import check_clock, check_disk, check_inotify, check_python
-from pynchy.cli.doctor.settings import look_at_settings
+from pynchy.cli.doctor.machine import (
+    check_clock,
+    check_data_folder,
+    check_disk,
+    check_inotify,
+    check_python,
+    check_stale_host,
+    check_token,
+    look_at_host,
+)
+from pynchy.cli.doctor.settings import check_groups, look_at_settings
 from pynchy.cli.doctor.slack import look_at_slack
 from pynchy.cli.doctor.whatsapp import look_at_whatsapp
 from pynchy.cli.options import data_dir_option, json_option, shared_path

@@ -1,19 +1,23 @@
-"""The machine: Python, disk space, inotify, the clock."""
+"""The machine, the files and the running host: can pynchy work here, and what is wrong."""
 
 from __future__ import annotations
 
 import os
 import platform
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from pynchy.cli.doctor.finding import Finding, fine, problem, warning
-from pynchy.cli.eventlog import newest_event
+from pynchy.cli.events import newest_event
 from pynchy.cli.text import duration, read_moment
+from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
+from pynchy.errors import HostError, NoHost, PynchyError
 
 OLDEST_PYTHON = (3, 11)
 _FULL_BYTES = 64 * 1024**2
@@ -24,6 +28,10 @@ _GIB = 1024**3
 _TIGHT_SHARE = 0.9
 _BACKWARDS = timedelta(seconds=60)
 _FIRST_YEAR = 2026
+
+_OTHERS = 0o077
+
+_TIMEOUT_SECONDS = 5.0
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
@@ -104,3 +112,103 @@ def _count_inotify(proc: Path) -> tuple[int, int]:
                         info = (process / "fdinfo" / handle.name).read_text()
                         watches += info.count("inotify wd:")
     return instances, watches
+
+
+def check_data_folder(data: DataFolder) -> Iterator[Finding]:
+    """Say whether the data folder is there, ours, private and writable."""
+    path = data.path
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        yield warning("data folder", f"{path} does not exist yet", "pynchy serve makes it")
+        return
+    except OSError as exc:
+        yield problem("data folder", f"{path}: {exc.strerror}", "choose another with --data-dir")
+        return
+    if not stat.S_ISDIR(info.st_mode):
+        yield problem("data folder", f"{path} is no folder", "choose another with --data-dir")
+    elif info.st_uid != os.getuid():
+        owner = f"belongs to user {info.st_uid}, not to you ({os.getuid()})"
+        yield problem("data folder", f"{path} {owner}", f"sudo chown -R {os.getuid()} {path}")
+    elif info.st_mode & _OTHERS:
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        yield problem("data folder", f"{path} is open to others (mode {mode})", f"chmod 700 {path}")
+    elif os.statvfs(path).f_flag & os.ST_RDONLY:
+        fix = "mount the disk for writing; its own log (dmesg) may say why it is not"
+        yield problem("data folder", f"{path} is on a read-only disk", fix)
+    elif not os.access(path, os.W_OK | os.X_OK):
+        yield problem("data folder", f"{path} cannot be written", f"chmod 700 {path}")
+    else:
+        yield fine("data folder", str(path))
+
+
+def check_token(data: DataFolder) -> Iterator[Finding]:
+    """Say whether the token is for its owner alone."""
+    path = data.path / "token"
+    try:
+        info = path.lstat()
+    except OSError:
+        if data.is_locked():
+            fix = "restart pynchy serve, which makes it"
+            yield problem("token", f"{path} is missing although a host runs", fix)
+        else:
+            yield fine("token", "made when the host first starts")
+        return
+    if not stat.S_ISREG(info.st_mode):
+        yield problem("token", f"{path} is no regular file", f"rm {path}, then pynchy serve")
+    elif info.st_mode & _OTHERS:
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        yield problem(
+            "token",
+            f"{path} can be read by others (mode {mode}): they may answer",
+            f"chmod 600 {path}; to make a new one: rm {path}, then restart pynchy serve",
+        )
+    else:
+        yield fine("token", f"{path} is yours alone")
+
+
+def check_stale_host(data: DataFolder) -> Iterator[Finding]:
+    """Tell of a host that ended without saying so."""
+    try:
+        is_left = (data.path / "host.json").exists() and not data.is_locked()
+    except OSError:
+        return  # the check of the data folder says what is wrong with it
+    if is_left:
+        detail = "the last host ended without a goodbye (host.json is left); nothing is lost"
+        yield warning("last host", detail, "pynchy serve takes up what was open")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the host says of itself; `problems` is None where there is no telling."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[str, ...] | None = None
+
+
+def look_at_host(data: DataFolder) -> Health:
+    """Ask the host how it is."""
+    try:
+        address = data.host()
+        client = HostClient(address, _TIMEOUT_SECONDS)
+        health = client.health()
+        undelivered = [v for v in client.pending() if v.get("state") == "undelivered"]
+    except NoHost:
+        gone = problem("host", "not running: nobody is asked anything", "pynchy serve")
+        return Health((gone,))
+    except (HostError, PynchyError) as exc:
+        return Health((problem("host", str(exc), "see its log, and restart pynchy serve"),))
+    problems = tuple(map(str, health.get("problems", ())))
+    running = fine("host", f"running at {address.url}, {health.get('open', 0)} open")
+    return Health((running, *_complaints(problems), *_undelivered(len(undelivered))), problems)
+
+
+def _complaints(problems: tuple[str, ...]) -> Iterator[Finding]:
+    for text in problems:
+        yield problem("host", text, "mend that, or restart pynchy serve and read its log")
+
+
+def _undelivered(count: int) -> Iterator[Finding]:
+    if count:
+        told = "1 answer did not arrive" if count == 1 else f"{count} answers did not arrive"
+        yield problem("host", told, "pynchy pending shows why; then pynchy retry ID")

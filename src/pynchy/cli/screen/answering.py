@@ -1,27 +1,133 @@
 """What a person has marked, written and sent, question by question; no widget is known here.
 
-Nothing is called answered before the host says so, and what was said is kept until then.
+Nothing is called answered before the host says that it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import ceil
 from typing import Any
 
 from rich.text import Text
 
-from pynchy.cli.screen import sending
-from pynchy.cli.screen.clock import Clock
+from pynchy.cli.screen.feed import understand
+from pynchy.cli.screen.keymap import Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList, key_of
 from pynchy.cli.screen.saved_state import DraftPart, SavedState
-from pynchy.cli.screen.sending import Phase, SendQueue
-from pynchy.cli.text import flat, one_line
+from pynchy.cli.text import clean, flat, one_line
 from pynchy.cli.views import HostQuestion
-from pynchy.client import Json
+from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
+from pynchy.errors import HostError, NoHost, PynchyError
+from pynchy.exits import QuestionOver
+
+
+class Phase(StrEnum):
+    """How far it has come."""
+
+    UNDO = "undo"
+    SENDING = "sending"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of it: the question as it is now, where the host told, and words for the person."""
+
+    view: HostQuestion | None
+    text: str = ""
+    is_bad: bool = False
+
+
+class SendQueue:
+    """What waits to be sent, and what is being sent."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._due: dict[Key, float] = {}
+        self._sending: set[Key] = set()
+
+    def phase(self, key: Key | None) -> Phase | None:
+        """Return how far the question's answer has come."""
+        if key in self._sending:
+            return Phase.SENDING
+        return Phase.UNDO if key in self._due else None
+
+    def left_seconds(self, key: Key) -> float:
+        """Return for how long it can still be taken back."""
+        return max(self._due.get(key, 0.0) - self._monotonic(), 0.0)
+
+    def wait(self, key: Key, seconds: float) -> None:
+        """Let it be taken back for so long."""
+        self._due[key] = self._monotonic() + seconds
+
+    def take_back(self, key: Key) -> bool:
+        """Return True if it was not sent yet; now it will not be."""
+        return self._due.pop(key, None) is not None
+
+    def due(self) -> list[Key]:
+        """Return what can no longer be taken back."""
+        now = self._monotonic()
+        return [key for key, at in self._due.items() if at <= now]
+
+    def waiting(self) -> list[Key]:
+        """Return what can still be taken back."""
+        return list(self._due)
+
+    def on_way(self) -> frozenset[Key]:
+        """Return what is being sent."""
+        return frozenset(self._sending)
+
+    def begin(self, key: Key) -> bool:
+        """Return True if it may be sent now: nothing of it is on its way."""
+        self._due.pop(key, None)
+        if key in self._sending:
+            return False
+        self._sending.add(key)
+        return True
+
+    def end(self, key: Key) -> None:
+        """It has arrived, or failed."""
+        self._sending.discard(key)
+
+
+def send(data: DataFolder, key: Key, verb: str, body: Json) -> Result:
+    """Say it to the host and return what came of it; takes as long as the host takes."""
+    try:
+        client = HostClient.of(data)
+        return Result(understand(client.reply(*key, verb, body)))
+    except QuestionOver as exc:
+        return Result(_look(data, key), clean(str(exc)), is_bad=True)
+    except NoHost as exc:
+        told = f"Not sent: {clean(str(exc))}. What you said is kept; try again."
+        return Result(None, told, is_bad=True)
+    except HostError as exc:
+        told = f"No word that it counts: {clean(str(exc))}. What you said is kept; try again."
+        return Result(None, told, is_bad=True)
+    except PynchyError as exc:
+        return Result(_look(data, key), f"Not taken: {clean(str(exc))}", is_bad=True)
+
+
+def is_ours(view: HostQuestion, parts: Sequence[DraftPart], by: str) -> bool:
+    """True if it ended with what was said here, though the host's word for it was lost."""
+    ending = view.ending
+    if ending is None or ending.outcome != "answered" or ending.by != by:
+        return False
+    said = [(frozenset(a.selected), (a.text or "").strip()) for a in ending.answers]
+    return said == [
+        (frozenset(question.labels[n - 1] for n in part.options), part.text.strip())
+        for question, part in zip(view.questions, parts, strict=False)
+    ]
+
+
+def _look(data: DataFolder, key: Key) -> HostQuestion | None:
+    try:
+        return understand(HostClient.of(data).question_of(*key))
+    except PynchyError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +238,7 @@ class PersonReplies:
 
     def settle(self, view: HostQuestion) -> None:
         """Forget what was said here if that is how it ended."""
-        if sending.is_ours(view, self._sent.get(key_of(view), ()), self._by):
+        if is_ours(view, self._sent.get(key_of(view), ()), self._by):
             self._forget(key_of(view))
 
     def status(self, entry: ListedQuestion) -> Text:
@@ -170,7 +276,7 @@ class PersonReplies:
             errands.spawn(self._deliver(key, verb, {"by": self._by, **body}, errands))
 
     async def _deliver(self, key: Key, verb: str, body: Json, errands: Errands) -> None:
-        result = await asyncio.to_thread(sending.send, self._data, key, verb, body)
+        result = await asyncio.to_thread(send, self._data, key, verb, body)
         self._outbox.end(key)
         view = result.view
         if view is not None:

@@ -9,9 +9,9 @@ from textual.message import Message
 from textual.widgets import Input, TextArea
 
 from pynchy.cli.screen import keymap
-from pynchy.cli.screen.clock import Clock
 from pynchy.cli.screen.feed import Feed, News
 from pynchy.cli.screen.inbox import InboxScreen
+from pynchy.cli.screen.keymap import Clock
 from pynchy.cli.screen.side_screens import SideScreen
 from pynchy.data_dir import DataFolder
 

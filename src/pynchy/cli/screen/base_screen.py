@@ -16,11 +16,11 @@ from textual.screen import Screen
 from textual.widgets import Input, Static, TextArea
 
 from pynchy.cli.event_follower import HostLink
-from pynchy.cli.screen import bar, keymap
+from pynchy.cli.screen import keymap, rows
 from pynchy.cli.screen.answering import Errands, PersonReplies
 from pynchy.cli.screen.card import Asked, CardPane, OwnWords, put
-from pynchy.cli.screen.clock import DEAF_SECONDS, Clock
 from pynchy.cli.screen.feed import Changed, Feed, Linked, Listed, News, Vanished
+from pynchy.cli.screen.keymap import DEAF_SECONDS, Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList
 from pynchy.cli.screen.rows import Rows
 from pynchy.data_dir import DataFolder
@@ -182,8 +182,8 @@ class BaseScreen(Screen[None]):
         """Let more time pass: what has to look at every question."""
         if self.is_mounted:
             self._wake()
-            line = bar.counts(self.roster, self._kept, self._search).append("   ")
-            line.append_text(bar.link_text(self._link, self._feed.silent_seconds))
+            line = rows.counts(self.roster, self._kept, self._search).append("   ")
+            line.append_text(rows.link_text(self._link, self._feed.silent_seconds))
             put(self.query_one("#bar", Static), line)
             self.query_one(Rows).tick()
 

@@ -16,7 +16,7 @@ from textual.events import Key as KeyPress
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from pynchy.cli.screen.clock import DEAF_SECONDS, Clock
+from pynchy.cli.screen.keymap import DEAF_SECONDS, Clock
 from pynchy.cli.screen.saved_state import BEFORE_END, SavedState
 from pynchy.cli.text import duration, one_line
 from pynchy.cli.views import HostQuestion

@@ -1,11 +1,19 @@
-"""Which key does what, from the one table that the page uses as well."""
+"""Which key does what, from the one table that the page uses too; and the screen's clocks."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from rich.text import Text
 from textual.events import Key as KeyPress
 
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, Action, ScreenAction, hint
+
+# What has just appeared takes no keys for so long: they were meant for something else.
+DEAF_SECONDS = 0.4
 
 # Comes before each key where single keys are off. Not Alt: terminals tell it in too many ways.
 BEFORE_KEYS = "ctrl+k"
@@ -34,6 +42,14 @@ _HINTS = (
     ("a", "agents"),
     ("o", "over"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """What time it is, and how much of it has passed."""
+
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    monotonic: Callable[[], float] = time.monotonic
 
 
 def name_of(event: KeyPress) -> str:

@@ -15,10 +15,10 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.worker import Worker
 
-from pynchy.cli.screen import markdown_text, sending
+from pynchy.cli.screen import answering, markdown_text
 from pynchy.cli.screen.card import ending_text, head, put
-from pynchy.cli.screen.clock import Clock
 from pynchy.cli.screen.feed import understand
+from pynchy.cli.screen.keymap import Clock
 from pynchy.cli.screen.question_list import Key, search_text
 from pynchy.cli.screen.rows import brief
 from pynchy.cli.text import clean, duration, moment, one_line, read_moment
@@ -203,7 +203,7 @@ class AgentsScreen(SideScreen):
             self.say("Choose an answer that was not delivered first.")
             return
         self.say("Sending…")
-        result = await asyncio.to_thread(sending.send, self._data, key, verb, {"by": self._by})
+        result = await asyncio.to_thread(answering.send, self._data, key, verb, {"by": self._by})
         done = "Trying again." if verb == "retry" else "No longer kept; history has it."
         self.say(result.text if result.is_bad else done, bad=result.is_bad)
         self.look()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from agent_runner.agent_tools import _clients
+from agent_runner.agent_tools import _server
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
 from agent_runner.agent_tools._server import Server
 from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
@@ -49,10 +49,10 @@ def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") ->
     called = environ.get("PYNCHY_CALLED")
     told = environ.get("PYNCHY_SESSION_ID", "")
     identity = Identity(
-        session_id=told or _clients.session_in(environ, client),
-        session_key="" if told else _clients.session_key(client),
+        session_id=told or _server.session_in(environ, client),
+        session_key="" if told else _server.session_key(client),
         agent=environ.get("PYNCHY_AGENT") or client,
-        task=environ.get("PYNCHY_TASK") or (_clients.workplace() if client else ""),
+        task=environ.get("PYNCHY_TASK") or (_server.workplace() if client else ""),
         max_wait=max_wait,
         called=Path(called) if called else None,
         granted=environ.get("PYNCHY_RESUMED", ""),

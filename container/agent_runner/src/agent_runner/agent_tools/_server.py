@@ -7,12 +7,13 @@ call is answered exactly once, unless the client cancelled it; then never.
 import asyncio
 import sys
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from agent_runner import __version__
-from agent_runner.agent_tools import _clients, _schemas
-from agent_runner.agent_tools import _jsonrpc as rpc
+from agent_runner.agent_tools import _schemas
+from agent_runner.agent_tools import _stdio as rpc
 from agent_runner.agent_tools._ask_user import (
     Progress,
     ToolCall,
@@ -21,6 +22,12 @@ from agent_runner.agent_tools._ask_user import (
     tool_result,
 )
 from agent_runner.agent_tools._tasks import EXTENSION, POLL_MILLISECONDS, Task, Tasks, UnknownTask
+
+_VARIABLES = {"claude": "CLAUDE_CODE_SESSION_ID"}
+_SESSION_KEYS = {"codex": "threadId"}
+# Claude Code runs a task in the background: its model goes on without the answer, which it is later
+# told not to take for a person's.
+_GOES_ON_WITHOUT = frozenset({"claude-code"})
 
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_VERSIONS = ("2026-07-28",)
@@ -37,6 +44,29 @@ _CACHE_HINTS = {"ttlMs": 3_600_000, "cacheScope": "public"}
 # How a client names its own call, and the conversation that the name belongs to.
 _CALL_KEYS = ("claudecode/toolUseId", "callId")
 _THREAD_KEY = "threadId"
+
+
+def session_in(environ: Mapping[str, str], client: str) -> str:
+    """Return the session that the client's environment names, empty where it names none."""
+    return environ.get(_VARIABLES.get(client, ""), "")
+
+
+def session_key(client: str) -> str:
+    """Return under which name in a call's `_meta` the client says its session, empty if nowhere."""
+    return _SESSION_KEYS.get(client, "")
+
+
+def waits_for_tasks(client_name: str) -> bool:
+    """True if a client of that name lets its model wait for a task as for any other call."""
+    return client_name not in _GOES_ON_WITHOUT
+
+
+def workplace() -> str:
+    """Return the name of the folder that the client works in, for cards that name no task."""
+    try:
+        return Path.cwd().name
+    except OSError:  # it was removed
+        return ""
 
 
 class Output(Protocol):
@@ -212,7 +242,7 @@ def _text_in(meta: rpc.Fields, key: str) -> str:
 def _may_wait_as_task(call: rpc.Call) -> bool:
     info = call.meta.get(_CLIENT_KEY)
     name = info.get("name") if isinstance(info, dict) else ""
-    return _VERSION_KEY in call.meta and _clients.waits_for_tasks(str(name))
+    return _VERSION_KEY in call.meta and waits_for_tasks(str(name))
 
 
 def _declares_tasks(call: rpc.Call) -> bool:

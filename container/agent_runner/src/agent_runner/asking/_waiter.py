@@ -30,9 +30,7 @@ StartObserver = Callable[[Path, Callable[[str], None]], Observing]
 
 
 def _start_watchdog(folder: Path, on_name: Callable[[str], None]) -> Observing:
-    from agent_runner.asking._observer import (  # noqa: PLC0415 - tools/list must not pay for it
-        start_observer,
-    )
+    from agent_runner.asking._observer import start_observer  # noqa: PLC0415 - tools/list must not pay for it
 
     return start_observer(folder, on_name)
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from agent_runner.asking._model import Answer, Option, Outcome, Question, Request, RequestId, Result
 from agent_runner.errors import BadFile
-from agent_runner.unicode import whole
 
 VERSION = 1
 
@@ -20,6 +19,11 @@ TYPE_PARK = "ask_user:park"
 
 # The others say how a call ended, and are never written by a host.
 _ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERROR})
+
+
+def whole(text: str) -> str:
+    """Join split surrogates and replace lone ones, so that the text can be written as UTF-8."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def encode(fields: Mapping[str, object]) -> bytes:

@@ -8,16 +8,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agent_runner.asking._model import (
-    Option,
-    Question,
-    Request,
-    RequestId,
-    Urgency,
-    is_request_id,
-)
+from agent_runner.asking._model import Option, Question, Request, RequestId, Urgency, is_request_id
+from agent_runner.asking._wire import whole
 from agent_runner.errors import BadArguments
-from agent_runner.unicode import whole
 
 MAX_QUESTIONS = 4
 MAX_OPTIONS = 100

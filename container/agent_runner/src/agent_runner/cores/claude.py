@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from agent_runner.asking._wire import whole
 from agent_runner.cores.base import (
     ASK_TOOL,
     SERVER_NAME,
@@ -33,7 +34,6 @@ from agent_runner.cores.base import (
     items_of,
     text_of,
 )
-from agent_runner.unicode import whole
 
 CONNECT_MILLISECONDS = 60_000
 BACKGROUND_VARIABLE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"

@@ -1,0 +1,270 @@
+"""`pynchy answer`, `decline`, `retry`, `dismiss`: what a person does with one question.
+
+The exit code says whether this answer won.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from pynchy.cli.options import (
+    TEXT,
+    by_option,
+    data_dir_option,
+    find_question,
+    id_argument,
+    json_option,
+    reply_to,
+    telling_what_won,
+)
+from pynchy.cli.output import show
+from pynchy.cli.question_text import question_sheet
+from pynchy.cli.text import clean, flat, one_line, to_json
+from pynchy.cli.views import HostQuestion, read_question
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder
+from pynchy.errors import InvalidReply
+from pynchy.exits import EXIT_PARTLY, QuestionOver
+from pynchy.model import Question
+
+_SEPARATOR = re.compile(r"[,;]\s*")
+
+
+def prompt_for(asked: HostQuestion, number: int | None) -> tuple[str, ...]:
+    """Return the values for the question of that number, or one value for each question.
+
+    Raise QuestionOver if it needs none any more. Ctrl-C raises click.Abort: nothing is answered.
+    """
+    if asked.ending is not None:
+        raise QuestionOver(f"already over: {asked.ending.summary}")
+    if number is not None and number > len(asked.questions):
+        raise InvalidReply(f"there is no question {number}: choose 1 to {len(asked.questions)}")
+    show(question_sheet(asked))
+    _drop_typed_ahead()
+    if number is None and len(asked.questions) > 1:
+        return tuple(_prompt(one, f"Answer {n}") for n, one in enumerate(asked.questions, 1))
+    one = asked.questions[(number or 1) - 1]
+    value = _prompt(one, "Answer")
+    return _split(one, value)
+
+
+def _prompt(question: Question, label: str) -> str:
+    hint = _hint(question)
+    return str(click.prompt(f"{label} ({hint})", prompt_suffix=": ", type=str)).strip()
+
+
+def _hint(question: Question) -> str:
+    if not question.options:
+        return "in your own words"
+    numbers = f"1-{len(question.options)}"
+    return f"{numbers}, several with commas" if question.multi_select else f"{numbers} or text"
+
+
+def _split(question: Question, value: str) -> tuple[str, ...]:
+    if not question.multi_select or clean(value) in question.labels:
+        return (value,)
+    return tuple(part for part in _SEPARATOR.split(value) if part)
+
+
+def _drop_typed_ahead() -> None:
+    """Forget keys that were meant for something else."""
+    try:
+        import termios  # noqa: PLC0415 - not on every system
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    except (ImportError, OSError, ValueError):
+        return
+
+
+@click.command("answer", short_help="Answer a question.")
+@id_argument
+@click.argument("values", type=TEXT, metavar="VALUE...", nargs=-1)
+@click.option("--question", type=click.IntRange(1), metavar="N", help="Answer only question N.")
+@json_option
+@by_option
+@data_dir_option
+def answer_command(  # noqa: PLR0913 - one for each option
+    target: str,
+    values: tuple[str, ...],
+    question: int | None,
+    by: str,
+    data: DataFolder,
+    *,
+    as_json: bool,
+) -> None:
+    r"""Answer a question by the number or label of an option, or in your own words.
+
+    With several questions, give one value for each, or one question at a time with --question.
+    Without a value the question is shown and you are asked. An answer that begins with a dash goes
+    behind `--`. With --json the question is printed as it is now: how it ended is in `ending`, also
+    where somebody else was first.
+
+    \b
+    Exit code: 0 your answer won, 4 it was already over, 5 no host, 6 more questions need an
+    answer, 1 anything else.
+
+    \b
+    Examples:
+      pynchy answer k7qm 1
+      pynchy answer k7qm Yes
+      pynchy answer k7qm --question 2 "only the staging servers"
+      pynchy answer k7qm Yes --json | jq -r .ending.answered_by
+    """
+    if not values:
+        if as_json:
+            raise click.UsageError("--json needs the answer beside it: VALUE...")
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise click.UsageError(f"What is the answer? Say it: pynchy answer {target} VALUE")
+    client = HostClient.of(data)
+    view = find_question(client, target)
+    answering = _Answering(client, view, by, question)
+    if not values:
+        _ask_person(answering)
+        return
+    try:
+        if as_json:
+            answering.send_silently(values)
+        else:
+            answering.send(values)
+    except InvalidReply as exc:
+        raise InvalidReply(f"{exc}\n{_allowed(view, question)}".strip()) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """Who answers which question: the one that was found when the command began, and no other."""
+
+    client: HostClient
+    view: dict[str, Any]
+    by: str
+    question: int | None
+
+    def send_silently(self, values: tuple[str, ...]) -> None:
+        """Answer, and print the question as it is then. Exit if that was only a part."""
+        with telling_what_won(self.client, self.view):
+            view = self._reply(values)
+        click.echo(to_json(view))
+        if not view.get("ending"):
+            sys.exit(EXIT_PARTLY)
+
+    def send(self, values: tuple[str, ...]) -> None:
+        """Answer, and say what came of it. Exit if that was only a part."""
+        answered = read_question(self._reply(values))
+        if answered.ending:
+            said = "; ".join(answer.describe() for answer in answered.ending.answers)
+            click.echo(f"{answered.short_id} answered: {clean(said)}")
+            return
+        click.echo(f"{answered.short_id}: noted. Still to be answered:")
+        for number, missing in answered.missing:
+            click.echo(f"  {number}. {one_line(missing.text)}")
+        click.echo(f"Answer with: pynchy answer {answered.short_id} --question N VALUE")
+        sys.exit(EXIT_PARTLY)
+
+    def _reply(self, values: tuple[str, ...]) -> dict[str, Any]:
+        body: dict[str, object] = {"values": list(values), "by": self.by}
+        if self.question:
+            body["question"] = self.question
+        return reply_to(self.client, self.view, "answer", **body)
+
+
+def _allowed(view: dict[str, Any], question: int | None) -> str:
+    """Say what the question takes."""
+    asked = read_question(view)
+    lines = []
+    for number, one in enumerate(asked.questions, 1):
+        if question in {None, number} and one.options:
+            choices = ", ".join(f"{n}. {flat(label)}" for n, label in enumerate(one.labels, 1))
+            several = "one or more of" if one.multi_select else "one of"
+            lines.append(f"{several}: {choices}; or your own words ({one_line(one.text, 60)})")
+        elif question in {None, number}:
+            lines.append(f"your own words ({one_line(one.text, 60)})")
+    return "Allowed: " + "\n         ".join(lines) if lines else ""
+
+
+def _ask_person(answering: _Answering) -> None:
+    from pynchy.cli.answers import prompt_for  # noqa: PLC0415 - only for a person
+
+    asked = read_question(answering.view)
+    while True:
+        values = prompt_for(asked, answering.question)
+        try:
+            answering.send(values)
+        except InvalidReply as exc:
+            click.echo(clean(str(exc)), err=True)
+        else:
+            return
+
+
+@click.command("decline", short_help="End a question without an answer.")
+@id_argument
+@click.option("--reason", type=TEXT, metavar="TEXT", help="Tell the agent why.")
+@json_option
+@by_option
+@data_dir_option
+def decline_command(
+    target: str, reason: str | None, by: str, data: DataFolder, *, as_json: bool
+) -> None:
+    r"""End a question without an answer; the agent is told that this is no consent.
+
+    With --json the question is printed as it is now, also where somebody else was first.
+
+    Exit code: 0 it is declined, 4 it was already over, 5 no host, 1 anything else.
+
+    \b
+    Example:
+      pynchy decline k7qm --reason "ask again after the release"
+    """
+    client = HostClient.of(data)
+    view = find_question(client, target)
+    body = {"by": by} | ({"reason": reason} if reason else {})
+    if as_json:
+        with telling_what_won(client, view):
+            view = reply_to(client, view, "decline", **body)
+        click.echo(to_json(view))
+        return
+    view = reply_to(client, view, "decline", **body)
+    click.echo(f"{read_question(view).short_id} declined")
+
+
+@click.command("retry", short_help="Deliver an answer again that did not arrive.")
+@id_argument
+@by_option
+@data_dir_option
+def retry_command(target: str, by: str, data: DataFolder) -> None:
+    r"""Deliver an answer again that did not reach its agent.
+
+    Such answers are in `pynchy pending` with the reason. Where the next attempt is still to come,
+    it is made now. See what came of it with `pynchy show`.
+
+    \b
+    Example:
+      pynchy retry k7qm
+    """
+    client = HostClient.of(data)
+    view = reply_to(client, find_question(client, target), "retry", by=by)
+    short_id = read_question(view).short_id
+    click.echo(f"{short_id}: trying again; see what comes of it with: pynchy show {short_id}")
+
+
+@click.command("dismiss", short_help="Stop keeping an answer that could not be delivered.")
+@id_argument
+@by_option
+@data_dir_option
+def dismiss_command(target: str, by: str, data: DataFolder) -> None:
+    r"""Stop keeping an answer that could not be delivered; history keeps it.
+
+    Such answers are in `pynchy pending` with the reason, until somebody comes for them with
+    check_answer, `pynchy retry` delivers them, or answer_ttl has passed once more.
+
+    \b
+    Example:
+      pynchy dismiss k7qm
+    """
+    client = HostClient.of(data)
+    view = reply_to(client, find_question(client, target), "dismiss", by=by)
+    click.echo(f"{read_question(view).short_id}: dismissed; it is in: pynchy history")
