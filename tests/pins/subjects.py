@@ -1,0 +1,72 @@
+"""What the pins need of pynchy's inside. When something is moved, only this module follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from unittest.mock import Mock
+
+from pydantic import BaseModel
+
+from pynchy.channels.base import Channel, ReplyDesk
+from pynchy.cli import cli as COMMAND_LINE  # noqa: N812 - the tree of commands, a value
+from pynchy.cli import exits
+from pynchy.config import KNOWN_CHANNELS, Settings, load_settings
+from pynchy.events import EventKind
+from pynchy.http.api import make_api
+from pynchy.http.inbox import Inbox
+from pynchy.ipc.registry import Registry
+from pynchy.model import (
+    CardState,
+    DeliveryPath,
+    Kind,
+    OutcomeKind,
+    SessionState,
+    State,
+    Urgency,
+)
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+
+    from starlette.routing import Route
+
+__all__ = ["COMMAND_LINE", "EXIT_CODES", "SEAMS", "SETTINGS", "WORDS", "load_settings", "routes"]
+
+# By what they mean.
+EXIT_CODES = {
+    "refused or failed": exits.EXIT_FAILED,
+    "declined": exits.EXIT_DECLINED,
+    "nobody answered": exits.EXIT_UNANSWERED,
+    "already over": exits.EXIT_OVER,
+    "no host": exits.EXIT_NO_HOST,
+    "partly answered": exits.EXIT_PARTLY,
+    "wrong use of ask": exits.EXIT_USAGE,
+    "interrupted": exits.EXIT_INTERRUPTED,
+}
+
+# The whole file, and the tables whose model depends on their name.
+SETTINGS: dict[str, type[BaseModel]] = {
+    "pynchy.toml": Settings,
+    **{f"[channels.{name}]": model for name, model in KNOWN_CHANNELS.items()},
+}
+
+# The words that stand in JSON, by where they stand.
+WORDS: dict[str, type[StrEnum]] = {
+    "event type": EventKind,
+    "question state": State,
+    "question kind": Kind,
+    "question urgency": Urgency,
+    "question delivered": DeliveryPath,
+    "outcome": OutcomeKind,
+    "card state": CardState,
+    "session state": SessionState,
+}
+
+# What a program that extends pynchy implements or calls.
+SEAMS: dict[str, type] = {"channel": Channel, "reply desk": ReplyDesk, "registry": Registry}
+
+
+def routes() -> list[Route]:
+    """Return the routes of the HTTP interface."""
+    found: list[Route] = make_api(Mock(), Inbox(Mock())).routes  # type: ignore[assignment]
+    return found
