@@ -7,14 +7,14 @@ from unittest.mock import Mock
 
 from pydantic import BaseModel
 
-from pynchy.channels.base import Channel, ReplyDesk
+from pynchy import exits
+from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.cli import cli as COMMAND_LINE  # noqa: N812 - the tree of commands, a value
-from pynchy.cli import exits
 from pynchy.config import KNOWN_CHANNELS, Settings, load_settings
 from pynchy.events import EventKind
 from pynchy.http.api import make_api
-from pynchy.http.inbox import Inbox
-from pynchy.ipc.registry import Registry
+from pynchy.http.pages import InboxPages
+from pynchy.ipc.intake import Registry
 from pynchy.model import (
     CardState,
     DeliveryPath,
@@ -63,10 +63,10 @@ WORDS: dict[str, type[StrEnum]] = {
 }
 
 # What a program that extends pynchy implements or calls.
-SEAMS: dict[str, type] = {"channel": Channel, "reply desk": ReplyDesk, "registry": Registry}
+SEAMS: dict[str, type] = {"channel": Channel, "reply desk": ReplyHandler, "registry": Registry}
 
 
 def routes() -> list[Route]:
     """Return the routes of the HTTP interface."""
-    found: list[Route] = make_api(Mock(), Inbox(Mock())).routes  # type: ignore[assignment]
+    found: list[Route] = make_api(Mock(), InboxPages(Mock())).routes  # type: ignore[assignment]
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_runner import sandbox_init
+from agent_runner import boxed
 from pynchy.config import GroupSettings, LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers.base import Launch
@@ -65,7 +65,7 @@ def docker(
 
 def told(program: Program) -> dict[str, str]:
     """Return the environment of an agent in bubblewrap."""
-    env: dict[str, str] = json.loads(program.env[sandbox_init.ENVIRONMENT])
+    env: dict[str, str] = json.loads(program.env[boxed.ENVIRONMENT])
     return env
 
 
@@ -127,7 +127,7 @@ def test_what_makes_a_box_heeds_no_variable_of_the_agents(
     box = bubblewrap(data, environ, env=env).program(launch)
     container = docker(data, environ, env=env, network="proxy", proxy="[::1]:8080").program(launch)
 
-    assert {*box.env} == {"PATH", "LANG", sandbox_init.ENVIRONMENT}
+    assert {*box.env} == {"PATH", "LANG", boxed.ENVIRONMENT}
     assert not {"LD_PRELOAD", "TMPDIR"} & {*container.env}
     for program in (box, container):
         assert program.argv[1:3] == ["-I", "-S"]
@@ -287,7 +287,7 @@ def test_a_container_with_a_proxy_has_a_socket_and_no_network(
     assert argv[argv.index("--proxy") + 1 :][:2] == ["models.example.org", "8080"]
     assert "type=bind,source={sockets}/proxy,target=/run/pynchy/proxy" in argv
     assert argv[argv.index("pynchy-agent") + 1 :][:4] == [
-        *("python3", "-P", "-m", "agent_runner.sandbox_init"),
+        *("python3", "-P", "-m", "agent_runner.boxed"),
     ]
 
 

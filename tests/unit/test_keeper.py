@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from tests.waiting import until
 
-from agent_runner import relay, sandbox_init
+from agent_runner import boxed, relay
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.job_runner import descendants
 from pynchy.launchers.sandbox import run_alone
 
 KEEPER = run_alone(sandbox_monitor.__name__)
-BOXED = run_alone(sandbox_init.__name__)
+BOXED = run_alone(boxed.__name__)
 
 
 def run(*command: str) -> "subprocess.CompletedProcess[str]":

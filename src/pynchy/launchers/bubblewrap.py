@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_runner import sandbox_init
+from agent_runner import boxed
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
@@ -73,11 +73,11 @@ class BubblewrapLauncher(SandboxLauncher):
             raise DeliveryFailed("bwrap is not installed (Debian: apt-get install bubblewrap)")
         self._check_sight(box)
         argv = [program, *self._namespaces(), *self._root(), *self._mounts(box.binds)]
-        first = self.first(run_alone(sandbox_init.__name__), box.command, *self._first_options())
+        first = self.first(run_alone(boxed.__name__), box.command, *self._first_options())
         argv += ["--chdir", box.cwd, "--", *first]
         limits = ("--memory", str(self._settings.memory), "--tasks", str(self._settings.pids))
         # Unread until the box is shut: a path for modules or libraries may lead into it.
-        env = {**self.harmless(), sandbox_init.ENVIRONMENT: json.dumps(box.env)}
+        env = {**self.harmless(), boxed.ENVIRONMENT: json.dumps(box.env)}
         return Program(self.keep(argv, "--deaf", *limits), None, env)
 
     def hidden(self) -> list[Path]:

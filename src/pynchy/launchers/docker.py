@@ -83,7 +83,7 @@ class DockerLauncher(SandboxLauncher):
         return Program(argv, None, env, (self._settings.engine, "rm", "--force", name))
 
     def _command(self, box: Sandbox) -> list[str]:
-        boxed = ["python3", "-P", "-m", "agent_runner.sandbox_init"]
+        boxed = ["python3", "-P", "-m", "agent_runner.boxed"]
         return self.first(boxed, box.command) if self._settings.proxy else box.command
 
     def _labels(self, launch: Launch) -> Iterator[str]:

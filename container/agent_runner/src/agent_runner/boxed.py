@@ -1,6 +1,6 @@
 """The first program in a box: becomes the agent's user, opens the one way out, runs the command.
 
-    python -m agent_runner.sandbox_init [--uid N] [--processes N] [--port N --socket PATH] -- …
+    python -m agent_runner.boxed [--uid N] [--processes N] [--port N --socket PATH] -- …
 
 What it does not need to stay for, it makes way for: without a way out it becomes the command. The
 command's environment may come in one variable, so that nothing that runs before it heeds it.
@@ -83,9 +83,9 @@ def _run_beside_relay(command: list[str], port: int, path: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="agent_runner.sandbox_init",
+        prog="agent_runner.boxed",
         description="Run a command as the first of its box.",
-        epilog="example:  python -m agent_runner.sandbox_init --processes 512 -- agent_runner -h",
+        epilog="example:  python -m agent_runner.boxed --processes 512 -- agent_runner -h",
     )
     parser.add_argument("--uid", type=int, help="the user to become")
     parser.add_argument("--processes", type=int, help="how many this user may have in the box")
