@@ -1,7 +1,4 @@
-"""At most so many at once, and groups take turns: one group's queue never holds up another's.
-
-A place is held for a bounded time: a group whose starts never come to an end holds up nobody.
-"""
+"""Small tools for asyncio that several parts need: fair turns, a lock for each key."""
 
 from __future__ import annotations
 
@@ -9,17 +6,36 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from pynchy.model import GroupName
 
 # Longer than an agent takes to say that it has its answer, if it says so at all.
-MAX_SECONDS_LENGTH = 60.0
+MAX_HOLD_SECONDS = 60.0
+
+
+K = TypeVar("K")
+
+
+class LockMap(Generic[K]):
+    """A lock for each key, which is forgotten when nobody holds or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[K, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, key: K) -> asyncio.Lock:
+        """Return the key's lock, to be held at once: a lock that nobody holds is forgotten."""
+        return self._locks.setdefault(key, asyncio.Lock())
 
 
 class FairSemaphore:
-    """A semaphore that serves the groups that wait round robin, each in its own order."""
+    """At most so many at once; groups that wait are served round robin, each in its own order.
 
-    def __init__(self, most: int, longest_seconds: float = MAX_SECONDS_LENGTH) -> None:
+    A place is held for a bounded time: a group whose starts never come to an end holds up nobody.
+    """
+
+    def __init__(self, most: int, longest_seconds: float = MAX_HOLD_SECONDS) -> None:
         self._free = most
         self._longest_seconds = longest_seconds
         # Who is served next stands first; a group that was served goes to the end.

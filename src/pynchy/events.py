@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     UNDELIVERABLE = "undeliverable"
+    CLEARED = "cleared"
     HELD = "held"
     RESUMING = "resuming"
     RESUME_FAILED = "resume_failed"

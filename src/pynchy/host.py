@@ -18,11 +18,13 @@ from urllib.parse import urlsplit
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.ask import PREFIX, AskHandler, Reception
+from pynchy.bridge.ask import PREFIX, AskHandler
 from pynchy.bridge.cards import Cards
-from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
+from pynchy.bridge.deliver import Delivery, DeliveryLimits, MailboxRoute
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.resume import LateDelivery, LateSettings
+from pynchy.bridge.retention import Retention
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.channels.base import Channel
 from pynchy.channels.plugins import make_channels
@@ -49,6 +51,7 @@ from pynchy.model import GroupName, Session
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex
 from pynchy.pending.short_ids import ShortIds
+from pynchy.sources.base import MAILBOX
 from pynchy.tracking.control import SESSION_PREFIX, SessionControl
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
@@ -118,34 +121,42 @@ class Host:
         self._leases = Leases(settings.lease_ttl.total_seconds())
         self._launchers = self._make_launchers()
         self._tracker = self._make_tracker()
-        self._lost_answers = LostAnswers(self._tracker, self._ledger, self._store, self._mailboxes)
+        self._ledger.subscribe(self._tracker)
+        self._lost_answers = LostAnswers(self._tracker, self._index, self._store, self._mailboxes)
         self._cards = Cards(
             self._ledger,
             channels,
             settings.send_timeout.total_seconds(),
             settings.http.public_url,
         )
-        self._delivery = Delivery(
+        late = LateDelivery(
             self._ledger,
             self._mailboxes,
-            SessionParts(self._tracker, self._lost_answers),
-            self._late(),
-            DeliveryLimits(settings.receipt_grace, settings.max_resumes, settings.answer_ttl),
+            self._lost_answers,
+            self._late_settings(),
+            settings.max_resumes,
         )
-        self._expiry = Expiry(self._ledger, self._store, self._mailboxes, self._tracker, settings)
+        limits = DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
+        mailbox_route = MailboxRoute(
+            self._ledger, self._mailboxes, self._tracker.liveness, late, limits
+        )
+        self._delivery = Delivery(self._ledger, {MAILBOX: mailbox_route})
+        self._expiry = Expiry(
+            self._ledger,
+            self._delivery,
+            Retention(self._ledger, self._mailboxes, self._tracker, retention),
+        )
         self._ask_handler = AskHandler(
             self._ledger,
-            self._store,
             self._mailboxes,
-            ShortIds(data.folder, self._index.has_short_id),
+            self._lost_answers,
+            ShortIds(data.folder, self._index.has_short_id).make,
             settings,
         )
-        self._ask_handler.on_confirm_activity = self._lost_answers.confirm_activity
         self._control = SessionControl(
-            self._tracker, self._lost_answers, self._mailboxes, settings, without_secrets(settings)
+            self._lost_answers, late.halt, self._mailboxes, settings, without_secrets(settings)
         )
-        self._control.halt_resumes = self._delivery.halt
-        self._answers = AnswerService(self._ledger, self._store, channels, settings)
+        self._answers = AnswerService(self._ledger, channels, settings)
         self._watcher: Watcher | None = None
         self._unopened: dict[str, str] = {}
 
@@ -160,34 +171,31 @@ class Host:
             tasks = await stack.enter_async_context(_background())
             services = QuestionServices(self._cards, self._delivery, self._expiry)
             workers = QuestionWorkers(self._ledger, services, self._settings, tasks)
+            self._ledger.subscribe(workers)
             for launcher in self._launchers.values():
                 await launcher.adopt()
             # Before the channels: the first click may be on a card of an earlier host.
-            loaded = await workers.load(self._store)
+            loaded = await self._ledger.load()
             await self._tracker.load(tasks)
             await self._open_channels(stack)
             workers.resume(loaded)
-            self._watch(tasks, workers)
+            tasks.create_task(self._ledger.follow(), name="store")
+            self._watch(tasks)
             tasks.create_task(self._tracker.run(), name="sessions")
             tasks.create_task(self._expiry.run(), name="expiry")
             tasks.create_task(self._expiry.report_orphans(), name="orphans")
             context = await stack.enter_async_context(self._http(tasks))
             yield Running(context.url, len(loaded), lambda: _link(context))
 
-    def _watch(self, tasks: asyncio.TaskGroup, workers: QuestionWorkers) -> None:
-        reception = Reception(self._settings, self._mailboxes, self._ask_handler, self._ledger)
+    def _watch(self, tasks: asyncio.TaskGroup) -> None:
         registry = Registry()
-
-        async def ask(group: GroupName, envelope: wire.Envelope) -> None:
-            key = await self._ask_handler.handle(group, envelope)
-            if key is not None:
-                workers.asked(key)
-
-        registry.register_prefix(PREFIX, ask)
+        registry.register_prefix(PREFIX, self._ask_handler.handle)
         registry.register_prefix(SESSION_PREFIX, self._control.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
-        intake = Intake(self._mailboxes, registry, reception, tasks, lambda: Rate(rate, burst))
+        intake = Intake(
+            self._mailboxes, registry, self._ask_handler, tasks, lambda: Rate(rate, burst)
+        )
         self._watcher = Watcher(self._data.ipc, intake)
         tasks.create_task(self._watcher.run(), name="watcher")
 
@@ -287,18 +295,11 @@ class Host:
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
-        found += [f"a damaged record was left alone: {path}" for path in self._store.damaged]
-        found += [self._group_problem(group) for group in sorted({p.group for p in self._index})]
+        found += self._store.problems()
+        routes = sorted({(p.group, p.source): self._delivery.route(p) for p in self._index}.items())
+        found += [route.problem(group) for (group, _), route in routes]
         found += [self._clock.problem(), self._data.disk_problem()]
         return [problem for problem in found if problem]
-
-    def _group_problem(self, group: GroupName) -> str | None:
-        try:
-            if self._mailboxes.of(group).exists():
-                return None
-        except OSError as exc:
-            return f"group {group}: its folder cannot be looked at ({exc.strerror})"
-        return f"group {group}: its folder is gone while it has open questions; see pynchy sweep"
 
     def _make_launchers(self) -> dict[GroupName, Launcher]:
         environ = without_secrets(self._settings)
@@ -313,16 +314,15 @@ class Host:
     def _make_tracker(self) -> SessionTracker:
         liveness = Liveness(self._mailboxes, self._leases, self._launchers)
         most = self._settings.retention.sessions
-        register = SessionTable(FileSessions(self._data.path), most)
-        register.on_forgotten = self._forget_initial
-        return SessionTracker(register, self._ledger, liveness)
+        table = SessionTable(FileSessions(self._data.path), most, self._forget_initial)
+        return SessionTracker(table, self._index, self._audit, self._clock.now, liveness)
 
     def _forget_initial(self, session: Session) -> None:
         if session.launches and wire.usable_id(session.session_id):
             with suppress(OSError):
                 self._mailboxes.of(session.group).forget_initial(session.session_id)
 
-    def _late(self) -> dict[GroupName, LateSettings]:
+    def _late_settings(self) -> dict[GroupName, LateSettings]:
         late = {}
         for name, launcher in self._launchers.items():
             settings = self._settings.group(name).launcher

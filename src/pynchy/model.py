@@ -63,6 +63,7 @@ class OutcomeKind(StrEnum):
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     UNDELIVERABLE = "undeliverable"
+    CLEARED = "cleared"
 
     @property
     def resumes(self) -> bool:
@@ -199,6 +200,7 @@ class PendingQuestion:
     """Questions of one request with their routing, state and deadlines.
 
     `parked`: the agent has put the call off that asked, and ends; it makes it again when resumed.
+    `source` is where it came from, empty for the mailbox; `home_host` the host that recorded it.
     """
 
     request_id: RequestId
@@ -226,6 +228,8 @@ class PendingQuestion:
     ending: Ending | None = None
     delivered: DeliveryPath | None = None
     delivered_at: datetime | None = None
+    source: str = ""
+    home_host: str = ""
 
     @property
     def answered(self) -> frozenset[int]:

@@ -6,7 +6,7 @@ They keep the same contracts as the real ones (tests/contract/ holds both to the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ from pynchy.model import (
     ShortId,
     State,
 )
-from pynchy.pending.base import HistoryQuery, Stored
+from pynchy.pending.base import Conflict, HistoryQuery, Key, StoreChange, Stored
 
 NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
@@ -67,35 +67,78 @@ class FakeClock:
 
 
 class MemoryStore:
-    """A PendingStore and History that keep everything in memory, also over a 'restart'."""
+    """A PendingStore and History that keep everything in memory, also over a 'restart'.
+
+    Several ledgers may share one, as hosts share a server: each is told what the others do.
+    """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[GroupName, RequestId], PendingQuestion] = {}
-        self._endings: dict[tuple[GroupName, RequestId], Ending] = {}
-        self._closed: dict[tuple[GroupName, RequestId], PendingQuestion] = {}
+        self._open: dict[Key, PendingQuestion] = {}
+        self._revisions: dict[Key, int] = {}
+        self._endings: dict[Key, Ending] = {}
+        self._closed: dict[Key, PendingQuestion] = {}
+        self._watchers: list[asyncio.Queue[StoreChange]] = []
 
     async def load(self) -> list[Stored]:
         """See PendingStore."""
-        return [Stored(p, self._endings.get(key)) for key, p in self._open.items()]
+        return [self._stored(key) for key in self._open]
 
-    async def record(self, pending: PendingQuestion) -> None:
+    async def get(self, key: Key) -> Stored | None:
+        """See PendingStore."""
+        return self._stored(key) if key in self._open else None
+
+    async def record(self, pending: PendingQuestion) -> int:
         """See PendingStore."""
         if pending.key in self._open or pending.key in self._closed:
             raise DuplicateRequest(pending.request_id)
-        self._open[pending.key] = pending
+        return self._write(pending, 1)
 
-    async def update(self, pending: PendingQuestion) -> None:
+    async def update(self, pending: PendingQuestion, revision: int) -> int:
         """See PendingStore."""
-        self._open[pending.key] = pending
+        self._check(pending.key, revision)
+        return self._write(pending, revision + 1)
 
     async def end(self, pending: PendingQuestion, ending: Ending) -> Ending:
         """See PendingStore."""
-        return self._endings.setdefault(pending.key, ending)
+        winner = self._endings.setdefault(pending.key, ending)
+        if pending.key in self._open:
+            self._publish(pending.key)
+        return winner
 
-    async def close(self, pending: PendingQuestion) -> None:
+    async def close(self, pending: PendingQuestion, revision: int) -> None:
         """See PendingStore."""
+        self._check(pending.key, revision)
         self._closed[pending.key] = pending
-        self._open.pop(pending.key, None)
+        del self._open[pending.key], self._revisions[pending.key]
+        self._publish(pending.key)
+
+    def watch(self) -> AsyncIterator[StoreChange]:
+        """See PendingStore."""
+        queue: asyncio.Queue[StoreChange] = asyncio.Queue()
+        self._watchers.append(queue)
+        return _drain(queue)
+
+    def problems(self) -> list[str]:
+        """See PendingStore."""
+        return []
+
+    def _check(self, key: Key, revision: int) -> None:
+        if self._revisions.get(key) != revision:
+            raise Conflict(key[1])
+
+    def _write(self, pending: PendingQuestion, revision: int) -> int:
+        self._open[pending.key] = pending
+        self._revisions[pending.key] = revision
+        self._publish(pending.key)
+        return revision
+
+    def _stored(self, key: Key) -> Stored:
+        return Stored(self._open[key], self._endings.get(key), self._revisions[key])
+
+    def _publish(self, key: Key) -> None:
+        change = StoreChange(key, self._stored(key) if key in self._open else None)
+        for queue in self._watchers:
+            queue.put_nowait(change)
 
     async def find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
         """See History."""
@@ -112,13 +155,7 @@ class MemoryStore:
 
     async def recent(self, query: HistoryQuery) -> list[PendingQuestion]:
         """See History."""
-        found = [
-            p
-            for p in reversed(self._closed.values())
-            if query.group in {None, p.group}
-            and query.outcome in {None, p.ending and p.ending.outcome}
-            and query.fits(p)
-        ]
+        found = [p for p in reversed(self._closed.values()) if query.fits(p)]
         return found[: query.limit]
 
     async def prune(self, before: datetime, max_bytes: int) -> int:
@@ -128,6 +165,11 @@ class MemoryStore:
         for key in old:
             del self._closed[key], self._endings[key]
         return len(old)
+
+
+async def _drain(queue: asyncio.Queue[StoreChange]) -> AsyncIterator[StoreChange]:
+    while True:
+        yield await queue.get()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from agent_runner.initial import acknowledge, find_ipc_dir, load_initial
 
 PAUSE_SECONDS = 0.02
-MAX_SECONDS_LENGTH = 120
+MAX_SECONDS = 120
 
 
 def main(runs: Path, mode_file: Path, initial: Path, session_id: str) -> int:
@@ -40,7 +40,7 @@ def main(runs: Path, mode_file: Path, initial: Path, session_id: str) -> int:
 
 
 def wait_while(mode: str, mode_file: Path) -> str:
-    deadline = time.monotonic() + MAX_SECONDS_LENGTH
+    deadline = time.monotonic() + MAX_SECONDS
     while (found := mode_file.read_text()) in {mode, ""} and time.monotonic() < deadline:
         time.sleep(PAUSE_SECONDS)
     return found

@@ -1,6 +1,6 @@
-"""How long it takes to find an open question by its id, its short id and its chat.
+"""How long it takes to find an open question by its id, its short id and its session.
 
-The same lookups among 100 and among 10,000 open questions, in turn; a chat shows ten of them at
+The same lookups among 100 and among 10,000 open questions, in turn; a session has ten of them at
 either size. What is looked up is chosen anew for each batch, as text that has just come in. A
 lookup is too short for the clock, so each value is the mean of a batch.
 
@@ -17,11 +17,12 @@ from pathlib import Path
 from tests.bench.figures import Line, Sample, Unit, line
 from tests.bench.questions import open_question
 
-from pynchy.model import CardRef, PendingQuestion, RequestId, ShortId
+from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId, ShortId
 from pynchy.pending.index import PendingIndex
 
+GROUP = GroupName("g1")
 FEW, MANY = 100, 10_000
-PER_CHAT = 10
+PER_SESSION = 10
 BATCHES = 400
 QUICK_BATCHES = 5
 BATCH = 100
@@ -31,7 +32,10 @@ LookUp = Callable[[PendingIndex, str], object]
 WAYS: dict[str, tuple[Callable[[PendingQuestion], str], LookUp]] = {
     "id": (lambda p: p.request_id, lambda index, target: index.with_request_id(RequestId(target))),
     "short id": (lambda p: p.short_id, lambda index, target: index.with_short_id(ShortId(target))),
-    "chat": (lambda p: p.cards[0].chat, lambda index, target: index.in_chat("slack", target)),
+    "session": (
+        lambda p: p.session_id,
+        lambda index, target: index.in_session(GROUP, SessionId(target)),
+    ),
 }
 
 
@@ -80,14 +84,14 @@ def _round(way: str, few: Filled, many: Filled) -> tuple[float, float, float]:
 
 def _fill(size: int) -> Filled:
     index = PendingIndex()
-    questions = [_in_chat(open_question(number), number) for number in range(size)]
+    questions = [_in_session(open_question(number), number) for number in range(size)]
     for pending in questions:
         index.put(pending)
     return Filled(index, questions)
 
 
-def _in_chat(pending: PendingQuestion, number: int) -> PendingQuestion:
-    return replace(pending, cards=(CardRef("slack", f"C{number // PER_CHAT:06}"),))
+def _in_session(pending: PendingQuestion, number: int) -> PendingQuestion:
+    return replace(pending, group=GROUP, session_id=SessionId(f"s{number // PER_SESSION:06}"))
 
 
 def _fresh(text: str) -> str:

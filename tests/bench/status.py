@@ -23,7 +23,7 @@ ROUNDS = 21
 QUICK_ROUNDS = 2
 CALLS = 50
 _PYNCHY = str(Path(sys.executable).with_name("pynchy"))
-_MAX_SECONDS_LENGTH = 60.0
+_MAX_SECONDS = 60.0
 
 
 def measure(folder: Path, quick: bool) -> list[Line]:  # noqa: FBT001 - every part is called so
@@ -76,5 +76,5 @@ def _children() -> float:
 def _ask(data: DataFolder) -> float:
     started = time.perf_counter()
     address = data.host()
-    get_object(address.url, address.token, "/api/status", _MAX_SECONDS_LENGTH)
+    get_object(address.url, address.token, "/api/status", _MAX_SECONDS)
     return (time.perf_counter() - started) * 1_000

@@ -11,7 +11,7 @@ from agent_runner import asking
 from agent_runner.asking import _wire as agent_wire
 from agent_runner.initial import acknowledge, load_initial
 from pynchy import wire
-from pynchy.bridge.prompt import resume_prompt
+from pynchy.bridge.resume import resume_prompt
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import Answer, Ending, GroupName, Option, OutcomeKind, Question, RequestId, State

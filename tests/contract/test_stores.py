@@ -19,7 +19,7 @@ from pynchy.model import (
     ShortId,
     State,
 )
-from pynchy.pending.base import HistoryQuery
+from pynchy.pending.base import Conflict, HistoryQuery
 from pynchy.pending.files import FileStore
 from pynchy.testing import NOON, MemoryStore, make_pending
 
@@ -93,10 +93,10 @@ async def test_of_twelve_endings_at_once_exactly_one_wins(store: Store) -> None:
 
 async def test_an_update_is_what_is_loaded(store: Store) -> None:
     pending = make_pending()
-    await store.record(pending)
+    revision = await store.record(pending)
     changed = make_pending(call_waits=False, title="later")
 
-    await store.update(changed)
+    await store.update(changed, revision)
 
     (stored,) = await store.load()
     assert stored.pending == changed
@@ -104,10 +104,10 @@ async def test_an_update_is_what_is_loaded(store: Store) -> None:
 
 async def test_a_closed_question_is_found_in_history_and_no_longer_loaded(store: Store) -> None:
     pending = make_pending()
-    await store.record(pending)
+    revision = await store.record(pending)
     await store.end(pending, YES)
 
-    await store.close(closed("q1"))
+    await store.close(closed("q1"), revision)
 
     assert await store.load() == []
     assert await store.find(GroupName("g1"), RequestId("q1")) == closed("q1")
@@ -120,9 +120,9 @@ async def test_a_closed_question_is_found_in_history_and_no_longer_loaded(store:
 
 async def test_a_closed_id_cannot_be_asked_again(store: Store) -> None:
     pending = make_pending()
-    await store.record(pending)
+    revision = await store.record(pending)
     await store.end(pending, YES)
-    await store.close(closed("q1"))
+    await store.close(closed("q1"), revision)
 
     with pytest.raises(DuplicateRequest):
         await store.record(pending)
@@ -132,14 +132,14 @@ async def test_history_is_newest_first_and_filtered(store: Store) -> None:
     declined = Ending(OutcomeKind.DECLINED, NOON, by="ana")
     for number, ending in enumerate([YES, declined, YES]):
         pending = make_pending(f"q{number}", short_id=f"s{number}")
-        await store.record(pending)
+        revision = await store.record(pending)
         await store.end(pending, ending)
-        await store.close(closed(f"q{number}", short_id=f"s{number}", ending=ending))
+        await store.close(closed(f"q{number}", short_id=f"s{number}", ending=ending), revision)
 
     everything = await store.recent(HistoryQuery())
     some = await store.recent(HistoryQuery(limit=1, outcome=OutcomeKind.ANSWERED))
     none = await store.recent(HistoryQuery(group=GroupName("g2")))
-    oldest = await store.recent(HistoryQuery(limit=1, fits=lambda p: p.short_id == "s0"))
+    oldest = await store.recent(HistoryQuery(limit=1, words=("S0",)))
 
     assert [p.request_id for p in everything] == ["q2", "q1", "q0"]
     assert [p.request_id for p in some] == ["q2"]
@@ -149,9 +149,9 @@ async def test_history_is_newest_first_and_filtered(store: Store) -> None:
 
 async def test_what_is_past_its_retention_is_forgotten(store: Store) -> None:
     pending = make_pending()
-    await store.record(pending)
+    revision = await store.record(pending)
     await store.end(pending, YES)
-    await store.close(closed("q1"))
+    await store.close(closed("q1"), revision)
 
     kept = await store.prune(NOON - timedelta(days=1), 10**9)
     removed = await store.prune(NOON + timedelta(days=10_000), 10**9)
@@ -159,3 +159,31 @@ async def test_what_is_past_its_retention_is_forgotten(store: Store) -> None:
     assert (kept, removed) == (0, 1)
     assert await store.recent(HistoryQuery()) == []
     await store.record(pending)
+
+
+async def test_a_write_that_is_based_on_an_older_revision_changes_nothing(store: Store) -> None:
+    revision = await store.record(make_pending())
+    await store.update(make_pending(title="first"), revision)
+
+    with pytest.raises(Conflict):
+        await store.update(make_pending(title="second"), revision)
+    with pytest.raises(Conflict):
+        await store.close(closed("q1"), revision)
+
+    stored = await store.get(make_pending().key)
+    assert stored is not None
+    assert stored.pending.title == "first"
+    assert stored.revision > revision
+
+
+async def test_a_question_is_got_with_its_ending_until_it_is_closed(store: Store) -> None:
+    pending = make_pending()
+    revision = await store.record(pending)
+    await store.end(pending, YES)
+
+    stored = await store.get(pending.key)
+    await store.close(closed("q1"), revision)
+
+    assert stored is not None
+    assert (stored.pending, stored.ending, stored.revision) == (pending, YES, revision)
+    assert await store.get(pending.key) is None

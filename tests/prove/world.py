@@ -12,28 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.core import Around, Core
+
 from pynchy import wire
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.ask import AskHandler
-from pynchy.bridge.cards import Cards
-from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
-from pynchy.bridge.expire import Expiry
-from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.workers import QuestionServices, QuestionWorkers
+from pynchy.bridge.resume import LateSettings
 from pynchy.config import LauncherSettings, Settings
-from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName
-from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds
-from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
-from pynchy.tracking.liveness import Liveness
-from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import FileSessions, SessionTable
-from pynchy.tracking.tracker import SessionTracker
 
 RESUMABLE, KEPT = "resumable", "kept"
 ANSWER_TTL = timedelta(days=7)
@@ -90,42 +75,16 @@ class World:
     async def start(self) -> None:
         self._tasks = Tasks()
         self.channel = FakeChannel("local", checks_users=False)
-        self.audit = AuditLog(self.folder / "audit", max_bytes=10**8, max_files=2)
-        self.audit.open()
-        self.index = PendingIndex()
-        self.store = FileStore(self.folder / "ipc")
-        self.ledger = QuestionLedger(self.store, self.index, self.audit, self.clock.now)
-        self.mailboxes = Mailboxes(self.folder / "ipc", lambda _: None)
+        late = {GroupName(RESUMABLE): LateSettings(self.launcher, 2, timedelta(seconds=10))}
+        channels = {"local": self.channel}
+        core = Core(Around(self.folder, self.clock, self.settings, channels, late))
+        self.audit, self.index, self.store = core.audit, core.index, core.store
+        self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker
+        self.delivery, self.expiry = core.delivery, core.expiry
+        self.ask_handler, self.answers = core.ask_handler, core.answers
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
-        launchers = {GroupName(RESUMABLE): self.launcher}
-        liveness = Liveness(self.mailboxes, Leases(10**9), launchers)
-        self.tracker = SessionTracker(
-            SessionTable(FileSessions(self.folder), 100), self.ledger, liveness
-        )
-        lost_answers = LostAnswers(self.tracker, self.ledger, self.store, self.mailboxes)
-        self.delivery = Delivery(
-            self.ledger,
-            self.mailboxes,
-            SessionParts(self.tracker, lost_answers),
-            {GroupName("resumable"): LateSettings(self.launcher, 2, timedelta(seconds=10))},
-            DeliveryLimits(timedelta(0), 4, timedelta(days=365)),
-        )
-        self.expiry = Expiry(self.ledger, self.store, self.mailboxes, self.tracker, self.settings)
-        cards = Cards(self.ledger, {"local": self.channel}, 10)
-        services = QuestionServices(cards, self.delivery, self.expiry)
-        self.workers = QuestionWorkers(self.ledger, services, self.settings, self._tasks)
-        short_ids = ShortIds(Folder(self.folder), self.index.has_short_id)
-        self.ask_handler = AskHandler(
-            self.ledger, self.store, self.mailboxes, short_ids, self.settings
-        )
-        self.answers = AnswerService(
-            self.ledger, self.store, {"local": self.channel}, self.settings
-        )
-        self.ask_handler.on_confirm_activity = lost_answers.confirm_activity
-        loaded = await self.workers.load(self.store)
-        await self.tracker.load(self._tasks)
-        self.workers.resume(loaded)
+        await core.start(self._tasks)
 
     async def stop(self) -> None:
         """Stop as a crash would: every task is cancelled where it is, memory is gone."""
@@ -134,9 +93,7 @@ class World:
 
     async def take(self, group: str, request_id: str, data: bytes) -> None:
         """Hand the question's file to the host, as intake does."""
-        key = await self.ask_handler.handle(GroupName(group), wire.read_envelope(data, request_id))
-        if key is not None:
-            self.workers.asked(key)
+        await self.ask_handler.handle(GroupName(group), wire.read_envelope(data, request_id))
 
     async def rest(self) -> None:
         """Let everything happen that follows from what was done."""

@@ -58,12 +58,12 @@ async def test_a_damaged_record_is_reported_and_stops_nothing(tmp_path: Path) ->
 async def test_a_question_survives_the_removal_of_its_groups_folder(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     pending = make_pending()
-    await store.record(pending)
+    revision = await store.record(pending)
     for path in sorted((tmp_path / "g1").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (tmp_path / "g1").rmdir()
 
-    await store.update(pending)
+    await store.update(pending, revision)
 
     (stored,) = await FileStore(tmp_path).load()
     assert stored.pending == pending
@@ -107,9 +107,9 @@ async def test_a_group_with_much_history_costs_another_group_none(tmp_path: Path
     loud = [make_pending(f"q{n}", group=GroupName("loud"), title="x" * 500) for n in range(8)]
     quiet = make_pending("q9", group=GroupName("quiet"), short_id="qu1t")
     for pending in [quiet, *loud]:
-        await store.record(pending)
+        revision = await store.record(pending)
         await store.end(pending, YES)
-        await store.close(replace(pending, state=State.CLOSED, ending=YES))
+        await store.close(replace(pending, state=State.CLOSED, ending=YES), revision)
 
     removed = await store.prune(NOON - timedelta(days=1), 4_000)
 

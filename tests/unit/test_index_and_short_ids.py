@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pynchy.model import CardRef, GroupName, PendingQuestion, RequestId, ShortId
+from pynchy.pending.base import SHORT_ID_ALPHABET, read_short_id
 from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ALPHABET, ShortIds, _scatter, read_short_id
+from pynchy.pending.short_ids import ShortIds, _scatter
 from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
 
@@ -31,7 +32,6 @@ def found(index: PendingIndex, request_id: str) -> PendingQuestion:
 def test_a_question_is_found_by_every_id(index: PendingIndex) -> None:
     assert found(index, "q1").request_id == "q1"
     assert index.with_short_id(ShortId("ab2c")) == found(index, "q1")
-    assert [p.request_id for p in index.in_chat("slack", "C1")] == ["q2"]
     assert [p.request_id for p in index.in_group(GroupName("g1"))] == ["q1", "q2"]
 
 
@@ -50,17 +50,8 @@ def test_a_removed_question_leaves_no_trace(index: PendingIndex) -> None:
     index.remove((GroupName("g1"), found(index, "q2").request_id))
 
     assert len(index) == 1
-    assert index.in_chat("slack", "C1") == []
     assert not index.has_short_id(ShortId("xy3z"))
     assert index.count_in_group(GroupName("g1")) == 1
-
-
-def test_a_card_added_later_is_found_by_its_chat(index: PendingIndex) -> None:
-    question = found(index, "q1")
-
-    index.put(question.with_card(CardRef("slack", "C2")))
-
-    assert [p.request_id for p in index.in_chat("slack", "C2")] == ["q1"]
 
 
 def test_every_way_leads_to_the_question_as_it_was_put_last(index: PendingIndex) -> None:
@@ -71,8 +62,6 @@ def test_every_way_leads_to_the_question_as_it_was_put_last(index: PendingIndex)
     assert index.get(newest.key) is newest
     assert found(index, "q2") is index.with_short_id(ShortId("xy3z")) is newest
     assert index.in_group(newest.group)[-1] is newest
-    assert index.in_chat("slack", "C9") == [newest]
-    assert index.in_chat("slack", "C1") == []
 
 
 def test_short_ids_are_typeable_and_differ(tmp_path: Path) -> None:
@@ -81,8 +70,8 @@ def test_short_ids_are_typeable_and_differ(tmp_path: Path) -> None:
     made = [ids.make() for _ in range(2_000)]
 
     assert len(set(made)) == 2_000
-    assert all(len(i) == 4 and set(i) <= set(ALPHABET) and not i.isdigit() for i in made)
-    assert not set("01ilou") & set(ALPHABET) - {"u"}
+    assert all(len(i) == 4 and set(i) <= set(SHORT_ID_ALPHABET) and not i.isdigit() for i in made)
+    assert not set("01ilou") & set(SHORT_ID_ALPHABET) - {"u"}
 
 
 def test_short_ids_are_not_repeated_after_a_restart(tmp_path: Path) -> None:
@@ -107,12 +96,12 @@ def test_a_short_id_in_use_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_every_short_id_is_made_once_before_one_comes_back() -> None:
-    numbers = random.Random(7).sample(range(len(ALPHABET) ** 4), 20_000)  # noqa: S311 - no secret
+    numbers = random.Random(7).sample(range(len(SHORT_ID_ALPHABET) ** 4), 20_000)  # noqa: S311 - no secret
 
     scattered = {_scatter(b"k" * 32, number) for number in numbers}
 
     assert len(scattered) == len(numbers)
-    assert max(scattered) < len(ALPHABET) ** 4
+    assert max(scattered) < len(SHORT_ID_ALPHABET) ** 4
 
 
 def test_who_knows_some_short_ids_cannot_tell_the_next(tmp_path: Path) -> None:
@@ -162,4 +151,7 @@ def test_what_has_the_shape_of_a_short_id_is_one(typed: str, short_id: str | Non
 
 
 def _number(short_id: str) -> int:
-    return sum(ALPHABET.index(letter) * len(ALPHABET) ** n for n, letter in enumerate(short_id))
+    return sum(
+        SHORT_ID_ALPHABET.index(letter) * len(SHORT_ID_ALPHABET) ** n
+        for n, letter in enumerate(short_id)
+    )

@@ -49,8 +49,8 @@ def ledger(tmp_path: Path) -> Iterator[QuestionLedger]:
     audit.close()
 
 
-def reshowing_of(ledger: QuestionLedger, cards: Cards, pending: PendingQuestion) -> Reshowing:
-    ledger.restore(pending, None)
+async def reshowing_of(ledger: QuestionLedger, cards: Cards, pending: PendingQuestion) -> Reshowing:
+    await ledger.record(pending)
     channels = [card.channel for card in pending.cards]
     settings = Settings.model_validate({"groups": {pending.group: {"channels": channels}}})
     return Reshowing(ledger, cards, settings)
@@ -63,7 +63,7 @@ async def test_a_channel_that_is_away_does_not_make_another_be_tried_sooner(
     away.trouble = "it is down"
     cards = TimelessCards(ledger, away, broken)
     pending = make_pending(cards=(failed("away", 1), failed("broken", 12)))
-    reshowing = reshowing_of(ledger, cards, pending)
+    reshowing = await reshowing_of(ledger, cards, pending)
 
     assert await reshowing.due(pending.key)
 
@@ -79,7 +79,7 @@ async def test_a_channel_that_goes_away_just_before_the_attempt_is_tried_later(
     cards = TimelessCards(ledger, chat)
     cards.meanwhile = (setattr(chat, "trouble", trouble) for trouble in ("it is down", None))
     pending = make_pending(cards=(failed("chat", 1),))
-    reshowing = reshowing_of(ledger, cards, pending)
+    reshowing = await reshowing_of(ledger, cards, pending)
 
     assert await reshowing.due(pending.key)
 

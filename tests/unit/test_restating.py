@@ -63,10 +63,10 @@ def house(tmp_path: Path) -> House:
     ledger = QuestionLedger(store, PendingIndex(), audit, FakeClock().now)
     mailboxes = Mailboxes(tmp_path, lambda _: None)
     mailboxes.of(GROUP).make()
-    tracker = SessionTracker(
-        SessionTable(sessions, 10), ledger, Liveness(mailboxes, Leases(30), {})
-    )
-    lost_answers = LostAnswers(tracker, ledger, store, mailboxes)
+    liveness = Liveness(mailboxes, Leases(30), {})
+    tracker = SessionTracker(SessionTable(sessions, 10), ledger.index, audit, ledger.now, liveness)
+    ledger.subscribe(tracker)
+    lost_answers = LostAnswers(tracker, ledger.index, store, mailboxes)
     return House(lost_answers, tracker, ledger, mailboxes.of(GROUP), sessions)
 
 

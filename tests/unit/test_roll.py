@@ -67,9 +67,10 @@ def make_roll(
     ledger = QuestionLedger(MemoryStore(), PendingIndex(), audit, clock.now)
     mailboxes = Mailboxes(folder, lambda _: None)
     mailboxes.of(GROUP).make()
-    return ledger, SessionTracker(
-        SessionTable(store, 3), ledger, Liveness(mailboxes, Leases(30), {GROUP: launcher})
-    )
+    liveness = Liveness(mailboxes, Leases(30), {GROUP: launcher})
+    tracker = SessionTracker(SessionTable(store, 3), ledger.index, audit, clock.now, liveness)
+    ledger.subscribe(tracker)
+    return ledger, tracker
 
 
 @pytest.fixture

@@ -34,8 +34,7 @@ from pynchy.model import (
     RequestId,
     ShownCard,
 )
-from pynchy.pending.base import History
-from pynchy.pending.short_ids import read_short_id
+from pynchy.pending.base import read_short_id
 
 MAX_REASON = 2_000
 _MAX_LISTED = 5
@@ -47,12 +46,10 @@ class AnswerService:
     def __init__(
         self,
         ledger: QuestionLedger,
-        history: History,
         channels: Mapping[str, Channel],
         settings: Settings,
     ) -> None:
         self._ledger = ledger
-        self._history = history
         self._channels = channels
         self._settings = settings
 
@@ -96,7 +93,7 @@ class AnswerService:
         try:
             return await self._ledger.commit(pending.key, choose)
         except UnknownQuestion:
-            over = await self._history.find(*pending.key)
+            over = await self._ledger.history.find(*pending.key)
             if over is None or over.ending is None:
                 raise
             raise AlreadyOver(over.ending) from None
@@ -127,7 +124,7 @@ class AnswerService:
         """
         if group is not None:
             return await self._find_in(group, RequestId(target))
-        index, history = self._ledger.index, self._history
+        index, history = self._ledger.index, self._ledger.history
         if short_id := read_short_id(target):
             found = index.with_short_id(short_id) or await history.with_short_id(short_id)
             named = [found] if found else []
@@ -145,7 +142,7 @@ class AnswerService:
 
     async def _find_in(self, group: GroupName, request_id: RequestId) -> PendingQuestion:
         found = self._ledger.index.get((group, request_id))
-        found = found or await self._history.find(group, request_id)
+        found = found or await self._ledger.history.find(group, request_id)
         if found is None:
             raise UnknownQuestion(f"no question has the id {request_id}")
         return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -25,7 +24,7 @@ from pynchy.errors import (
     UnknownQuestion,
 )
 from pynchy.events import EventKind
-from pynchy.ipc.mailbox import Mailboxes
+from pynchy.ipc.base import MailboxDirectory
 from pynchy.model import (
     CardRef,
     Ending,
@@ -33,54 +32,55 @@ from pynchy.model import (
     OutcomeKind,
     PendingQuestion,
     RequestId,
-    SessionId,
     Urgency,
 )
-from pynchy.pending.base import History
-from pynchy.pending.index import Key
-from pynchy.pending.short_ids import ShortIds
+from pynchy.pending.base import Key, MakeShortId
+from pynchy.sources.base import SourceQuestion
+from pynchy.tracking.redelivery import LostAnswers
 
 log = logging.getLogger(__name__)
 
 PREFIX = "ask_user:"
 
-ConfirmActivity = Callable[[GroupName, SessionId], Awaitable[None]]
-
-
-async def _unheard(_group: GroupName, _session_id: SessionId) -> None:
-    return
-
 
 class AskHandler:
-    """Handles every request whose type begins with `ask_user:`."""
+    """Handles every request whose type begins with `ask_user:`, and what intake cannot decide."""
 
     def __init__(
         self,
         ledger: QuestionLedger,
-        history: History,
-        mailboxes: Mailboxes,
-        short_ids: ShortIds,
+        mailboxes: MailboxDirectory,
+        lost_answers: LostAnswers,
+        make_short_id: MakeShortId,
         settings: Settings,
     ) -> None:
         self._ledger = ledger
-        self._history = history
         self._mailboxes = mailboxes
-        self._short_ids = short_ids
+        self._lost_answers = lost_answers
+        self._make_short_id = make_short_id
         self._settings = settings
-        self.on_confirm_activity: ConfirmActivity = _unheard
 
-    async def handle(self, group: GroupName, envelope: wire.Envelope) -> Key | None:
-        """Do what the request says. Return the key of a new question, which is to be shown."""
+    async def joined(self, group: GroupName) -> None:
+        """Give a new group its folders."""
+        greeting = _greeting(self._settings, group)
+        await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
+        log.info("a group has joined", extra={"group": group})
+
+    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
+        """Let a delivery that waits for this receipt look."""
+        self._ledger.notify((group, request_id))
+
+    async def handle(self, group: GroupName, envelope: wire.Envelope) -> None:
+        """Do what the request says."""
         match wire.read_request(envelope):
             case wire.AskRequest() as request:
-                return await self._ask(group, request)
+                await self._ask(group, request)
             case wire.CancelRequest() as request:
                 await self._cancel((group, RequestId(request.request_id)))
             case wire.WithdrawRequest() as request:
                 await self._withdraw((group, RequestId(request.request_id)))
             case wire.ParkRequest() as request:
                 await self._park((group, RequestId(request.request_id)))
-        return None
 
     async def refuse(
         self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
@@ -97,10 +97,23 @@ class AskHandler:
         self._ledger.publish_for_group(EventKind.REJECTED, group, request_id, malformed.reason)
         await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
 
-    async def _ask(self, group: GroupName, request: wire.AskRequest) -> Key:
+    async def asked(self, source: str, question: SourceQuestion) -> None:
+        """Record what has appeared at a source. What is known already is left alone."""
+        key = (question.group, question.request_id)
+        if not await self._is_known(key):
+            pending = await asyncio.to_thread(self._pending_of, source, question)
+            with suppress(DuplicateRequest):
+                await self._ledger.record(pending)
+
+    async def cleared(self, group: GroupName, request_id: RequestId, reason: str) -> None:
+        """End a question that its source took back."""
+        ending = Ending(OutcomeKind.CLEARED, self._ledger.now(), reason=reason)
+        await self._end((group, request_id), ending)
+
+    async def _ask(self, group: GroupName, request: wire.AskRequest) -> None:
         request_id = RequestId(request.request_id)
         known = self._ledger.index.get((group, request_id))
-        known = known or await self._history.find(group, request_id)
+        known = known or await self._ledger.history.find(group, request_id)
         if known is not None and known.digest != request.digest():
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
@@ -114,8 +127,7 @@ class AskHandler:
         pending = await asyncio.to_thread(self._pending, group, request)
         _check_defaults(pending)
         await self._ledger.record(pending)
-        await self.on_confirm_activity(group, pending.session_id)
-        return pending.key
+        await self._lost_answers.confirm_activity(group, pending.session_id)
 
     def _check_room(self, group: GroupName, request: wire.AskRequest) -> None:
         """Raise MalformedRequest if the group has as much open as it may have."""
@@ -139,7 +151,7 @@ class AskHandler:
         expires_at = now + self._settings.answer_ttl
         return PendingQuestion(
             request_id=RequestId(request.request_id),
-            short_id=self._short_ids.make(),
+            short_id=self._make_short_id(),
             group=group,
             questions=tuple(question.to_model() for question in request.questions),
             timestamp=now,
@@ -154,6 +166,29 @@ class AskHandler:
             session_id=wire.session_id(request.session_id),
             lease=request.lease or "",
             cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
+        )
+
+    def _pending_of(self, source: str, question: SourceQuestion) -> PendingQuestion:
+        now = self._ledger.now()
+        expires_at = now + self._settings.answer_ttl
+        routing = self._settings.group(question.group)
+        return PendingQuestion(
+            request_id=question.request_id,
+            short_id=self._make_short_id(),
+            group=question.group,
+            questions=question.questions,
+            timestamp=now,
+            wait_until=expires_at,
+            expires_at=expires_at,
+            digest="",
+            kind=question.kind,
+            title=question.title,
+            agent=question.agent,
+            task=question.task,
+            urgency=question.urgency,
+            session_id=question.session_id,
+            cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
+            source=source,
         )
 
     async def _cancel(self, key: Key) -> None:
@@ -176,15 +211,20 @@ class AskHandler:
         if pending is None:
             return
         # Not so a cancel: a server writes one also when the agent that it served is gone.
-        await self.on_confirm_activity(pending.group, pending.session_id)
-        ending = Ending(OutcomeKind.WITHDRAWN, self._ledger.now(), by="the agent")
+        await self._lost_answers.confirm_activity(pending.group, pending.session_id)
+        await self._end(key, Ending(OutcomeKind.WITHDRAWN, self._ledger.now(), by="the agent"))
+
+    async def _end(self, key: Key, ending: Ending) -> None:
         try:
             await self._ledger.end(key, ending)
         except (AlreadyOver, UnknownQuestion):
-            log.info("withdrawn too late", extra={"id": key[1]})
+            log.info("taken back too late", extra={"id": key[1]})
 
     async def _is_known(self, key: Key) -> bool:
-        return self._ledger.index.get(key) is not None or await self._history.find(*key) is not None
+        return (
+            self._ledger.index.get(key) is not None
+            or await self._ledger.history.find(*key) is not None
+        )
 
 
 def _check_defaults(pending: PendingQuestion) -> None:
@@ -193,38 +233,6 @@ def _check_defaults(pending: PendingQuestion) -> None:
         matching.defaults(tuple(q for q in pending.questions if q.default))
     except InvalidReply as exc:
         raise MalformedRequest(f"default: {exc}", pending.request_id) from exc
-
-
-class Reception:
-    """See intake's own contract."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        mailboxes: Mailboxes,
-        ask_handler: AskHandler,
-        ledger: QuestionLedger,
-    ) -> None:
-        self._settings = settings
-        self._mailboxes = mailboxes
-        self._ask_handler = ask_handler
-        self._ledger = ledger
-
-    async def joined(self, group: GroupName) -> None:
-        """Give a new group its folders."""
-        greeting = _greeting(self._settings, group)
-        await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
-        log.info("a group has joined", extra={"group": group})
-
-    async def refuse(
-        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
-    ) -> None:
-        """Answer or file a request that cannot be understood."""
-        await self._ask_handler.refuse(group, name, malformed, content)
-
-    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
-        """Let a delivery that waits for this receipt look."""
-        self._ledger.notify((group, request_id))
 
 
 def _greeting(settings: Settings, name: GroupName) -> bytes:

@@ -18,7 +18,7 @@ from pynchy.channels.base import Channel
 from pynchy.config import Settings
 from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
 from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
-from pynchy.pending.index import Key
+from pynchy.pending.base import Key
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

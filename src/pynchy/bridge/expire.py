@@ -11,24 +11,21 @@ import heapq
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pynchy.bridge import matching
+from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.config import Settings
+from pynchy.bridge.retention import Retention
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
-from pynchy.pending.base import History
-from pynchy.pending.index import Key
-from pynchy.tracking.tracker import SessionTracker
+from pynchy.pending.base import Key
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 NOBODY = "nobody answered in time"
-_TIDY_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +44,13 @@ class Expiry:
     def __init__(
         self,
         ledger: QuestionLedger,
-        history: History,
-        mailboxes: Mailboxes,
-        tracker: SessionTracker,
-        settings: Settings,
+        delivery: Delivery,
+        retention: Retention,
     ) -> None:
         self._ledger = ledger
-        self._history = history
-        self._mailboxes = mailboxes
-        self._tracker = tracker
-        self._settings = settings
+        self._delivery = delivery
+        self._retention = retention
         self._due: list[tuple[datetime, Key]] = []
-        self._tidied: datetime | None = None
 
     def watch(self, pending: PendingQuestion) -> None:
         """Remember when the question is due."""
@@ -69,7 +61,7 @@ class Expiry:
         while True:
             try:
                 await self.end_due()
-                await self._tidy_if_due()
+                await self._retention.tidy_if_due()
             except Exception:
                 log.exception("a deadline could not be handled; it will be tried again")
             await asyncio.sleep(_POLL_SECONDS)
@@ -93,7 +85,7 @@ class Expiry:
             for finding in findings:
                 if finding.ending is not None:
                     await self._end(finding.pending.key, self._if_stale)
-            await self.tidy()
+            await self._retention.tidy()
         return findings
 
     async def report_orphans(self) -> None:
@@ -106,33 +98,6 @@ class Expiry:
         for finding in findings:
             if finding.pending.ending is None and finding.is_orphan:
                 self._ledger.publish_about(EventKind.ORPHANED, finding.pending, finding.why)
-
-    async def tidy(self) -> int:
-        """Forget what is past its retention. Return how many closed questions were forgotten."""
-        retention = self._settings.retention
-        now = self._ledger.now()
-        self._tidied = now
-        removed = await self._history.prune(now - retention.history, retention.history_size)
-        await self._tracker.tidy(now - retention.history)
-        open_ids = {pending.key for pending in self._ledger.index}
-        for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
-            mailbox = self._mailboxes.of(group)
-            kept = {request_id for name, request_id in open_ids if name == group}
-            responses, rejected = now - retention.responses, now - retention.rejected
-            try:
-                await asyncio.to_thread(mailbox.tidy, kept, responses, rejected)
-                spare = self._tracker.spared(group)
-                await asyncio.to_thread(self._tracker.liveness.tidy, group, spare)
-            except FileNotFoundError:
-                log.debug("a group's folders are not there", extra={"group": group})
-            except OSError as exc:
-                # What an agent has made there must not keep the other groups from being tidied.
-                log.warning("a group cannot be tidied", extra={"group": group, "why": exc.strerror})
-        return removed
-
-    async def _tidy_if_due(self) -> None:
-        if self._tidied is None or self._ledger.now() - self._tidied > _TIDY_EVERY:
-            await self.tidy()
 
     async def _end(
         self, key: Key, choose: Callable[[PendingQuestion], Ending | tuple[()]]
@@ -171,14 +136,9 @@ class Expiry:
             return None
         if pending.due_at <= self._ledger.now():
             return StaleQuestion(pending, "its deadline has passed", self._ending(pending))
-        mailbox = self._mailboxes.of(pending.group)
-        if not mailbox.exists():
-            why = "its group's folder is gone"
-            ending = Ending(OutcomeKind.UNDELIVERABLE, self._ledger.now(), reason=why)
-            return StaleQuestion(pending, why, ending, is_orphan=True)
-        no_launcher = self._settings.group(pending.group).launcher is None
-        lives = self._tracker.liveness.is_lease_live
-        if no_launcher and pending.lease and not lives(pending.group, pending.lease):
-            why = "the agent that asked is gone and its group has no launcher to resume it"
-            return StaleQuestion(pending, why, None, is_orphan=True)
-        return None
+        unreachable = self._delivery.route(pending).unreachable(pending)
+        if unreachable is None:
+            return None
+        ending = Ending(OutcomeKind.UNDELIVERABLE, self._ledger.now(), reason=unreachable.why)
+        is_final = unreachable.is_final
+        return StaleQuestion(pending, unreachable.why, ending if is_final else None, is_orphan=True)

@@ -1,19 +1,21 @@
-"""Where steps of the life cycle are made durable and told.
+"""The open questions: every step of their lives is persisted here, then published.
 
 Steps on one question happen one after another; on different questions, side by side. A step is in
-the event log before it is in the store, and in the store before anybody is told of it: a crash
-can repeat a line of the log but not hide a step.
+the event log before it is in the store, and in the store before any observer is called: a crash
+can repeat a line of the log but not hide a step. Where several ledgers share a store, each sees
+what the others do, and the first ending wins.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
-from weakref import WeakValueDictionary
 
+from pynchy.aio import LockMap
 from pynchy.audit import AuditLog
 from pynchy.bridge.lifecycle import (
     CardSettled,
@@ -36,8 +38,18 @@ from pynchy.bridge.lifecycle import (
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import AskedQuestion, Event, EventKind
 from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, State
-from pynchy.pending.base import PendingStore
-from pynchy.pending.index import Key, PendingIndex
+from pynchy.pending.base import (
+    Conflict,
+    History,
+    Key,
+    OpenQuestions,
+    QuestionObserver,
+    QuestionStore,
+    StoreChange,
+    Stored,
+)
+
+log = logging.getLogger(__name__)
 
 # The last such step is not written by itself: `close` comes next and writes it, and after a crash
 # before that the receipt and the card are there to be found again.
@@ -45,25 +57,40 @@ _FOUND_AGAIN = (Delivered, CardSettled)
 
 
 class QuestionLedger:
-    """The open questions, and the only way to change them."""
+    """The open questions, and the only way to change them.
+
+    `host` is the name of this host where several share a store; a question belongs to the one
+    that recorded it, and is delivered by that one alone.
+    """
 
     def __init__(
         self,
-        store: PendingStore,
-        index: PendingIndex,
+        store: QuestionStore,
+        index: OpenQuestions,
         audit: AuditLog,
         now: Callable[[], datetime],
+        host: str = "",
     ) -> None:
         self._store = store
         self._audit = audit
-        # Weak: a lock is needed for a moment, also by who comes for a question that is closed.
-        self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+        self._host = host
+        self._changes = store.watch()
+        self._observers: list[QuestionObserver] = []
+        self._revisions: dict[Key, int] = {}
+        self._locks: LockMap[Key] = LockMap()
         self._versions: dict[Key, int] = {}
         self._waiters: dict[Key, set[asyncio.Future[None]]] = {}
         self.index = index
+        self.history: History = store
         self.now = now
-        self.on_ended: Callable[[Key], None] = lambda _: None
-        self.on_changed: Callable[[PendingQuestion], None] = lambda _: None
+
+    def subscribe(self, observer: QuestionObserver) -> None:
+        """Call the observer from now on. Observers are called in the order of subscription."""
+        self._observers.append(observer)
+
+    def is_home(self, pending: PendingQuestion) -> bool:
+        """True if the question was recorded by this host, which then delivers it."""
+        return pending.home_host == self._host
 
     def get(self, key: Key) -> PendingQuestion:
         """Return the question. Raise UnknownQuestion if it is closed or was never asked."""
@@ -72,27 +99,36 @@ class QuestionLedger:
             raise UnknownQuestion(f"no open question has the id {key[1]}")
         return pending
 
+    async def load(self) -> list[Key]:
+        """Take up every question that is open. No observer is called."""
+        stored = await self._store.load()
+        for item in stored:
+            self._restore(item)
+        return [item.pending.key for item in stored]
+
+    async def follow(self) -> None:
+        """See what others do to the store, until nobody else can or this is cancelled."""
+        async for change in self._changes:
+            async with self._lock(change.key):
+                self._see(change)
+
     async def record(self, pending: PendingQuestion) -> None:
         """Take up a new question. Raise DuplicateRequest if its id is known."""
+        pending = replace(pending, home_host=self._host)
         async with self._lock(pending.key):
-            await self._store.record(pending)
+            self._revisions[pending.key] = await self._store.record(pending)
             self._put(pending)
             self.publish(asked_event(pending, self.now()))
-
-    def restore(self, pending: PendingQuestion, ending: Ending | None) -> None:
-        """Take up a question that was recorded before a restart, with the ending that won."""
-        if pending.state is State.RECORDED:
-            self.publish(asked_event(pending, self.now()))
-        if ending is not None and pending.ending is None:
-            pending = advance(pending, Ended(ending))
-            if (event := self._event(pending, Ended(ending))) is not None:
-                self.publish(event)
-        self.index.put(pending)
+            self._call(lambda observer: observer.question_recorded(pending))
 
     async def apply(self, key: Key, *steps: Step) -> PendingQuestion:
         """Make the steps, durably and as one. Raise IllegalTransition if one does not fit."""
         async with self._lock(key):
-            return await self._apply(self.get(key), steps)
+            while True:
+                try:
+                    return await self._apply(self.get(key), steps)
+                except Conflict:
+                    await self._reload(key)
 
     async def end(self, key: Key, ending: Ending) -> PendingQuestion:
         """End the question. Raise AlreadyOver, with what won, if something else came first."""
@@ -106,25 +142,33 @@ class QuestionLedger:
         Raise AlreadyOver, with what won, if something else came first.
         """
         async with self._lock(key):
-            pending = self.get(key)
-            if pending.ending is not None:
-                raise AlreadyOver(pending.ending)
-            chosen = choose(pending)
-            if not isinstance(chosen, Ending):
-                return await self._apply(pending, chosen)
+            while True:
+                pending = self.get(key)
+                if pending.ending is not None:
+                    raise AlreadyOver(pending.ending)
+                chosen = choose(pending)
+                if isinstance(chosen, Ending):
+                    break
+                try:
+                    return await self._apply(pending, chosen)
+                except Conflict:
+                    await self._reload(key)
             winner = await self._store.end(pending, chosen)
-            # The outcome file is the commit; the record itself follows with the next step.
-            pending = advance(pending, Ended(winner))
-            self._put(pending)
-            if (event := self._event(pending, Ended(winner))) is not None:
-                self.publish(event)
-            self.notify(key)
-        self.on_ended(key)
-        # Let that start before the caller goes on: an agent waits for the answer.
+            # The outcome is the commit; the record itself follows with the next step.
+            pending = self._ended(pending, winner)
+        # Let observers' tasks start before the caller goes on: an agent waits for the answer.
         await asyncio.sleep(0)
         if winner != chosen:
             raise AlreadyOver(winner)
         return pending
+
+    async def close(self, key: Key) -> None:
+        """Move a finished question into history."""
+        async with self._lock(key):
+            pending = advance(self.get(key), Closed())
+            with self._publishing(pending, Closed()):
+                await self._store.close(pending, self._revisions.get(key, 0))
+                self._forget(pending)
 
     async def _apply(self, before: PendingQuestion, steps: Sequence[Step]) -> PendingQuestion:
         pending = before
@@ -133,35 +177,81 @@ class QuestionLedger:
         if pending == before:
             return pending
         with self._publishing(pending, *steps):
-            if not (is_finished(pending) and all(isinstance(step, _FOUND_AGAIN) for step in steps)):
-                await self._store.update(pending)
+            await self._update(pending, steps)
             self._put(pending)
         self.notify(pending.key)
         return pending
 
-    async def close(self, key: Key) -> None:
-        """Move a finished question into history."""
-        async with self._lock(key):
-            pending = advance(self.get(key), Closed())
-            with self._publishing(pending, Closed()):
-                await self._store.close(pending)
-                self.index.remove(key)
-                self.on_changed(pending)
-        self.notify(key)
-        self._versions.pop(key, None)
+    async def _reload(self, key: Key) -> None:
+        """Take up what another host has made of the question."""
+        self._see(StoreChange(key, await self._store.get(key)))
+
+    async def _update(self, pending: PendingQuestion, steps: Sequence[Step]) -> None:
+        if is_finished(pending) and all(isinstance(step, _FOUND_AGAIN) for step in steps):
+            return
+        revision = self._revisions.get(pending.key, 0)
+        self._revisions[pending.key] = await self._store.update(pending, revision)
+
+    def _ended(self, pending: PendingQuestion, winner: Ending) -> PendingQuestion:
+        """Take it that this ending was committed, by us or by another host."""
+        pending = advance(pending, Ended(winner))
+        self._put(pending)
+        if (event := self._event(pending, Ended(winner))) is not None:
+            self.publish(event)
+        self.notify(pending.key)
+        self._call(lambda observer: observer.question_ended(pending))
+        return pending
+
+    def _restore(self, stored: Stored) -> None:
+        """Take up a question that was recorded before a restart, with the ending that won."""
+        pending, ending = stored.pending, stored.ending
+        if pending.state is State.RECORDED:
+            self.publish(asked_event(pending, self.now()))
+        if ending is not None and pending.ending is None:
+            pending = advance(pending, Ended(ending))
+            if (event := self._event(pending, Ended(ending))) is not None:
+                self.publish(event)
+        self._revisions[pending.key] = stored.revision
+        self.index.put(pending)
+
+    def _see(self, change: StoreChange) -> None:
+        """Follow a change of the store that may have been made by another host."""
+        known = self.index.get(change.key)
+        if change.stored is None:
+            if known is not None:
+                self._forget(known)
+            return
+        stored = change.stored
+        if known is None or stored.revision > self._revisions.get(change.key, 0):
+            was_over = known is not None and known.ending is not None
+            known = stored.pending
+            if was_over and known.ending is None and stored.ending is not None:
+                known = advance(known, Ended(stored.ending))
+            self._revisions[change.key] = stored.revision
+            self._put(known)
+            self.notify(change.key)
+        if stored.ending is not None and known.ending is None:
+            self._ended(known, stored.ending)
+
+    def _forget(self, pending: PendingQuestion) -> None:
+        self.index.remove(pending.key)
+        self._revisions.pop(pending.key, None)
+        self._call(lambda observer: observer.question_changed(pending))
+        self.notify(pending.key)
+        self._versions.pop(pending.key, None)
 
     def publish(self, event: Event) -> None:
         """Write an event down and pass it on."""
         self._audit.publish(event)
 
     def publish_about(self, kind: EventKind, pending: PendingQuestion, detail: str) -> None:
-        """Tell of something about a question that is no step of its life."""
+        """Publish something about a question that is no step of its life."""
         self.publish(replace(self._event_about(pending, kind), detail=detail))
 
     def publish_for_group(
         self, kind: EventKind, group: GroupName, request_id: RequestId | None, detail: str
     ) -> None:
-        """Tell of something that happened to no recorded question."""
+        """Publish something that happened to no recorded question."""
         self.publish(Event(kind, self.now(), group, request_id, detail=detail))
 
     def notify(self, key: Key) -> None:
@@ -192,10 +282,17 @@ class QuestionLedger:
 
     def _put(self, pending: PendingQuestion) -> None:
         self.index.put(pending)
-        self.on_changed(pending)
+        self._call(lambda observer: observer.question_changed(pending))
+
+    def _call(self, tell: Callable[[QuestionObserver], None]) -> None:
+        for observer in self._observers:
+            try:
+                tell(observer)
+            except Exception:
+                log.exception("an observer of questions failed")
 
     def _lock(self, key: Key) -> asyncio.Lock:
-        return self._locks.setdefault(key, asyncio.Lock())
+        return self._locks.of(key)
 
     def _publishing(self, pending: PendingQuestion, *steps: Step) -> AbstractContextManager[None]:
         events = (self._event(pending, step) for step in steps)

@@ -19,8 +19,7 @@ from pynchy.bridge.lifecycle import Routed, is_finished
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
 from pynchy.model import CardRef, CardState, PendingQuestion, State
-from pynchy.pending.base import PendingStore
-from pynchy.pending.index import Key
+from pynchy.pending.base import Key, QuestionObserver
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class QuestionServices:
     expiry: Expiry
 
 
-class QuestionWorkers:
+class QuestionWorkers(QuestionObserver):
     """Starts what a question needs next, and after a restart what it still needs."""
 
     def __init__(
@@ -55,34 +54,29 @@ class QuestionWorkers:
         self._tasks = tasks
         self._reshowing = Reshowing(ledger, services.cards, settings)
         self._showing: set[Key] = set()
-        ledger.on_ended = self.ended
 
-    def asked(self, key: Key) -> None:
+    def question_recorded(self, pending: PendingQuestion) -> None:
         """Show a new question."""
-        self._services.expiry.watch(self._ledger.get(key))
-        self._showing.add(key)
+        self._services.expiry.watch(pending)
+        self._showing.add(pending.key)
         # An attempt that failed may have shown it all the same.
-        self._spawn("show", key, self._show, again=self._show_again)
+        self._spawn("show", pending.key, self._show, again=self._show_again)
 
-    def ended(self, key: Key) -> None:
+    def question_ended(self, pending: PendingQuestion) -> None:
         """Deliver an outcome, settle the cards, and close the question."""
-        self._spawn("finish", key, self._finish)
-
-    async def load(self, store: PendingStore) -> list[Key]:
-        """Know every question that an earlier host left, and do nothing about it yet."""
-        stored = await store.load()
-        for item in stored:
-            self._ledger.restore(item.pending, item.ending)
-        return [item.pending.key for item in stored]
+        if self._ledger.is_home(pending):
+            self._spawn("finish", pending.key, self._finish)
 
     def resume(self, keys: Iterable[Key]) -> None:
         """Go on with what was loaded, wherever it had got to."""
         for key in keys:
-            self._resume(self._ledger.get(key))
+            pending = self._ledger.get(key)
+            if self._ledger.is_home(pending):
+                self._resume(pending)
 
     def _resume(self, pending: PendingQuestion) -> None:
         if pending.ending is not None:
-            self.ended(pending.key)
+            self.question_ended(pending)
             return
         self._services.expiry.watch(pending)
         wanted = set(self._settings.group(pending.group).channels)

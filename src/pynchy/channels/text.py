@@ -54,6 +54,8 @@ def describe(ending: Ending, here: str, one_line: Callable[[str, int], str]) -> 
             return f"Withdrawn{by}: no answer is needed any more"
         case OutcomeKind.UNDELIVERABLE:
             return f"Undeliverable{why}"
+        case OutcomeKind.CLEARED:
+            return f"No longer asked{why}"
 
 
 def refusal(exc: ReplyRejected) -> str:

@@ -18,7 +18,7 @@ from pynchy.http.stream import CardStream
 from pynchy.inbox.render import RenderedCard, Renderer, Viewer
 from pynchy.inbox.views import RowView, brief, row_view
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion
-from pynchy.pending.base import HistoryQuery
+from pynchy.pending.base import HistoryQuery, has_words
 
 # So many cards come with the page; the others follow when it is painted.
 FIRST_CARDS = 30
@@ -125,7 +125,8 @@ class InboxPages:
     async def find(self, request: Request) -> Response:
         """Send the keys of the first open questions that fit a search, and whether more do."""
         q, waiting = request.query_params.get("q", ""), waiting_questions(self._context)
-        fitting = await asyncio.to_thread(lambda: [p for p in waiting if fits(p, q)])
+        words = tuple(q.split())
+        fitting = await asyncio.to_thread(lambda: [p for p in waiting if has_words(p, words)])
         keys = [f"{p.group}/{p.request_id}" for p in fitting[:_MAX_FOUND]]
         body = {"keys": keys, "more": len(fitting) > _MAX_FOUND}
         return JSONResponse(body, headers=_NO_STORE)
@@ -158,25 +159,9 @@ class InboxPages:
             limit=most,
             group=GroupName(group) if group else None,
             outcome=OutcomeKind(outcome) if outcome else None,
-            fits=lambda pending: fits(pending, q),
+            words=tuple(q.split()),
         )
         return await self._context.history.recent(query)
-
-
-def fits(pending: PendingQuestion, q: str) -> bool:
-    """True if every word of the search is in what was asked, by whom, or answered."""
-    words = q.casefold().split()
-    if not words:
-        return True
-    answers = pending.ending.answers if pending.ending else ()
-    told = [pending.short_id, pending.request_id, pending.group]
-    told += [pending.agent, pending.task, pending.title]
-    told += [text for question in pending.questions for text in (question.header, question.text)]
-    told += [label for question in pending.questions for label in question.labels]
-    told += [answer.describe() for answer in answers]
-    told += [pending.ending.by or ""] if pending.ending else []
-    whole = "\n".join(told).casefold()
-    return all(word in whole for word in words)
 
 
 def _rows(over: list[PendingQuestion]) -> list[RowView]:

@@ -42,6 +42,7 @@ OUTCOMES: Mapping[OutcomeKind, str] = {
     OutcomeKind.EXPIRED: "Expired without an answer",
     OutcomeKind.WITHDRAWN: "Withdrawn by the agent",
     OutcomeKind.UNDELIVERABLE: "Could not be shown",
+    OutcomeKind.CLEARED: "No longer asked",
 }
 
 

@@ -16,7 +16,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from pathlib import Path
 from pynchy import wire
 from pynchy.errors import DuplicateRequest
 from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, ShortId
-from pynchy.pending.base import HistoryQuery, Stored
+from pynchy.pending.base import Conflict, HistoryQuery, Key, StoreChange, Stored
 from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
@@ -43,27 +43,49 @@ class FileStore:
         self._ipc = ipc
         self._closed_lately: dict[ShortId, tuple[GroupName, RequestId]] = {}
         self._prepared: set[GroupName] = set()
+        # Whoever holds the folder's lock is the only writer, so that its own count is enough.
+        self._revisions: Counter[Key] = Counter()
         self.damaged: list[str] = []
 
     async def load(self) -> list[Stored]:
         """See PendingStore."""
         return await asyncio.to_thread(self._load)
 
-    async def record(self, pending: PendingQuestion) -> None:
+    async def get(self, key: Key) -> Stored | None:
+        """See PendingStore."""
+        return await asyncio.to_thread(self._get, key)
+
+    async def record(self, pending: PendingQuestion) -> int:
         """See PendingStore."""
         await asyncio.to_thread(self._record, pending)
+        return self._revisions[pending.key]
 
-    async def update(self, pending: PendingQuestion) -> None:
+    async def update(self, pending: PendingQuestion, revision: int) -> int:
         """See PendingStore."""
+        self._check(pending.key, revision)
         await asyncio.to_thread(self._update, pending)
+        self._revisions[pending.key] += 1
+        return self._revisions[pending.key]
 
     async def end(self, pending: PendingQuestion, ending: Ending) -> Ending:
         """See PendingStore."""
         return await asyncio.to_thread(self._end, pending, ending)
 
-    async def close(self, pending: PendingQuestion) -> None:
+    async def close(self, pending: PendingQuestion, revision: int) -> None:
         """See PendingStore."""
+        self._check(pending.key, revision)
         await asyncio.to_thread(self._close, pending)
+        del self._revisions[pending.key]
+
+    async def watch(self) -> AsyncIterator[StoreChange]:
+        """See PendingStore: the folder's lock keeps all others away."""
+        nothing: tuple[StoreChange, ...] = ()
+        for change in nothing:
+            yield change
+
+    def problems(self) -> list[str]:
+        """See PendingStore."""
+        return [f"a damaged record was left alone: {path}" for path in self.damaged]
 
     async def find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
         """See History."""
@@ -84,6 +106,17 @@ class FileStore:
     async def prune(self, before: datetime, max_bytes: int) -> int:
         """See History."""
         return await asyncio.to_thread(self._prune, before, max_bytes)
+
+    def _check(self, key: Key, revision: int) -> None:
+        if self._revisions[key] != revision:
+            raise Conflict(key[1])
+
+    def _get(self, key: Key) -> Stored | None:
+        group, name = key[0], _name(key[1])
+        pending = self._read(self._folder(group, "pending_questions"), name)
+        if pending is None:
+            return None
+        return Stored(pending, self._read_ending(group, name), self._revisions[key])
 
     def _folder(self, group: GroupName, name: str) -> Folder:
         return Folder(self._ipc, group, name)
@@ -228,8 +261,7 @@ class FileStore:
         for pending in self._newest_first(query.group):
             if len(found) == query.limit:
                 break
-            ended_so = query.outcome in {None, pending.ending and pending.ending.outcome}
-            if ended_so and query.fits(pending):
+            if query.fits(pending):
                 found.append(pending)
         return found
 

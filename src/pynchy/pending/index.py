@@ -1,4 +1,4 @@
-"""Every open question in memory, found by id, short id, chat or group without a search."""
+"""Every open question in memory, found by id, short id, session or group without a search."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId, ShortId
+from pynchy.pending.base import Key
 
-Key = tuple[GroupName, RequestId]
-Chat = tuple[str, str]
 SessionKey = tuple[GroupName, SessionId]
 T = TypeVar("T")
 
 
 class PendingIndex:
-    """The questions that are not closed. Whoever changes one puts it in again.
+    """OpenQuestions as tables. Whoever changes a question puts it in again.
 
     Every table holds the questions themselves: a lookup is one step, and a change is written to
     all of them.
@@ -25,7 +24,6 @@ class PendingIndex:
         self._by_key: dict[Key, PendingQuestion] = {}
         self._by_id: dict[RequestId, dict[Key, PendingQuestion]] = {}
         self._by_short_id: dict[ShortId, PendingQuestion] = {}
-        self._by_chat: dict[Chat, dict[Key, PendingQuestion]] = {}
         self._by_group: dict[GroupName, dict[Key, PendingQuestion]] = {}
         self._by_session: dict[SessionKey, dict[Key, PendingQuestion]] = {}
         self._bytes: Counter[GroupName] = Counter()
@@ -37,13 +35,9 @@ class PendingIndex:
         return iter(list(self._by_key.values()))
 
     def put(self, pending: PendingQuestion) -> None:
-        """Keep the question as it is now."""
+        """See OpenQuestions."""
         key = pending.key
-        known = self._by_key.get(key)
-        if known is not None and known.cards is not pending.cards:
-            for chat in _chats(known) - _chats(pending):
-                _discard(self._by_chat, chat, key)
-        if known is None:
+        if key not in self._by_key:
             self._bytes[pending.group] += pending.size_bytes
         self._by_key[key] = pending
         self._by_short_id[pending.short_id] = pending
@@ -51,11 +45,9 @@ class PendingIndex:
         self._by_group.setdefault(pending.group, {})[key] = pending
         if pending.session_id:
             self._by_session.setdefault(_session(pending), {})[key] = pending
-        for chat in _chats(pending):
-            self._by_chat.setdefault(chat, {})[key] = pending
 
     def remove(self, key: Key) -> None:
-        """Forget the question if it is there."""
+        """See OpenQuestions."""
         pending = self._by_key.pop(key, None)
         if pending is None:
             return
@@ -64,11 +56,9 @@ class PendingIndex:
         _discard(self._by_id, pending.request_id, key)
         _discard(self._by_group, pending.group, key)
         _discard(self._by_session, _session(pending), key)
-        for chat in _chats(pending):
-            _discard(self._by_chat, chat, key)
 
     def get(self, key: Key) -> PendingQuestion | None:
-        """Return the question of that group, if it is open."""
+        """See OpenQuestions."""
         return self._by_key.get(key)
 
     def has_short_id(self, short_id: ShortId) -> bool:
@@ -76,40 +66,32 @@ class PendingIndex:
         return short_id in self._by_short_id
 
     def with_short_id(self, short_id: ShortId) -> PendingQuestion | None:
-        """Return the question that has the short id."""
+        """See OpenQuestions."""
         return self._by_short_id.get(short_id)
 
     def with_request_id(self, request_id: RequestId) -> list[PendingQuestion]:
-        """Return the questions that have the request id, one of each group at most."""
+        """See OpenQuestions."""
         return list(self._by_id.get(request_id, {}).values())
 
-    def in_chat(self, channel: str, chat: str) -> list[PendingQuestion]:
-        """Return the questions that the chat shows, oldest first."""
-        return list(self._by_chat.get((channel, chat), {}).values())
-
     def in_group(self, group: GroupName) -> list[PendingQuestion]:
-        """Return the group's questions, oldest first."""
+        """See OpenQuestions."""
         return list(self._by_group.get(group, {}).values())
 
     def in_session(self, group: GroupName, session_id: SessionId) -> list[PendingQuestion]:
-        """Return the questions of the session that are not closed, oldest first."""
+        """See OpenQuestions."""
         return list(self._by_session.get((group, session_id), {}).values())
 
     def count_in_group(self, group: GroupName) -> int:
-        """Return how many questions of the group are not closed."""
+        """See OpenQuestions."""
         return len(self._by_group.get(group, {}))
 
     def bytes_in_group(self, group: GroupName) -> int:
-        """Return how large the requests are that these questions came in."""
+        """See OpenQuestions."""
         return self._bytes[group]
 
 
 def _session(pending: PendingQuestion) -> SessionKey:
     return (pending.group, pending.session_id)
-
-
-def _chats(pending: PendingQuestion) -> set[Chat]:
-    return {(card.channel, card.chat) for card in pending.cards}
 
 
 def _discard(table: dict[T, dict[Key, PendingQuestion]], entry: T, key: Key) -> None:

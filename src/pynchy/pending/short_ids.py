@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import secrets
 from collections.abc import Callable
 from threading import Lock
 
 from pynchy.model import ShortId
+from pynchy.pending.base import SHORT_ID_ALPHABET, SHORT_ID_LENGTH
 from pynchy.safe_folder import Folder
 
-ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-LENGTH = 4
-_SPACE = len(ALPHABET) ** LENGTH
-_SHAPE = re.compile(rf"#?([{ALPHABET}]{{{LENGTH}}})", re.IGNORECASE | re.ASCII)
+_SPACE = len(SHORT_ID_ALPHABET) ** SHORT_ID_LENGTH
 # The smallest even number of bits that can hold every id.
 _HALF_BITS = 10
 _HALF = 1 << _HALF_BITS
@@ -28,15 +25,6 @@ _ROUNDS = 8
 _KEY_BYTES = 32
 _STRIDE = 256
 _FILE = "short_ids.json"
-
-
-def read_short_id(text: str) -> ShortId | None:
-    """Return the short id that a person typed, None if the text has another shape.
-
-    What has the shape of a short id is never taken for a request id: agents choose those.
-    """
-    found = _SHAPE.fullmatch(text)
-    return ShortId(found[1].lower()) if found else None
 
 
 class ShortIds:
@@ -95,7 +83,7 @@ def _mix(key: bytes, turn: int, half: int) -> int:
 
 def _spell(number: int) -> ShortId:
     letters = ""
-    for _ in range(LENGTH):
-        number, digit = divmod(number, len(ALPHABET))
-        letters += ALPHABET[digit]
+    for _ in range(SHORT_ID_LENGTH):
+        number, digit = divmod(number, len(SHORT_ID_ALPHABET))
+        letters += SHORT_ID_ALPHABET[digit]
     return ShortId(letters)

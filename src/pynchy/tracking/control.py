@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pynchy import wire
 from pynchy.config import LauncherSettings, Settings
 from pynchy.errors import NotStarted, SessionOver, UnknownSession
-from pynchy.ipc.mailbox import Mailboxes
+from pynchy.ipc.base import MailboxDirectory
 from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import GroupName, Session, SessionId, SessionState
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.tracker import SessionTracker
+
+# Lets no runner be put on a session for answers that are on their way; True if there were any.
+HaltResumes = Callable[[GroupName, SessionId], Awaitable[bool]]
 
 SESSION_PREFIX = "session:"
 # Beyond its grace: the supervisor looks, ends what it runs, and writes that down.
@@ -44,18 +46,18 @@ class SessionControl:
 
     def __init__(
         self,
-        tracker: SessionTracker,
         lost_answers: LostAnswers,
-        mailboxes: Mailboxes,
+        halt_resumes: HaltResumes,
+        mailboxes: MailboxDirectory,
         settings: Settings,
         environ: Mapping[str, str],
     ) -> None:
-        self._tracker = tracker
+        self._tracker = lost_answers.tracker
+        self._halt_resumes = halt_resumes
         self._lost_answers = lost_answers
         self._mailboxes = mailboxes
         self._settings = settings
         self._environ = environ
-        self.halt_resumes: Callable[[GroupName, SessionId], Awaitable[bool]] = _none_to_halt
 
     async def handle(self, group: GroupName, envelope: wire.Envelope) -> None:
         """Take what a runner says of its session. Raise MalformedRequest if that is nonsense."""
@@ -105,7 +107,7 @@ class SessionControl:
             self._tracker.stopped(session, by)
             return await runner.ended()
         # It may be about to be started: after a failure, or because others are first.
-        if await self.halt_resumes(*session.key):
+        if await self._halt_resumes(*session.key):
             self._tracker.stopped(session, by)
             return RunnerEnd("stopped before its runner was started again", stopped=True)
         raise _nothing_to_stop(session)
@@ -157,10 +159,6 @@ class SessionControl:
             home=home,
             cwd=cwd,
         )
-
-
-async def _none_to_halt(_group: GroupName, _session_id: SessionId) -> bool:
-    return False
 
 
 def _nothing_to_stop(session: Session) -> Exception:

@@ -12,11 +12,9 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from pynchy.bridge.ledger import QuestionLedger
-from pynchy.ipc.mailbox import Mailbox, Mailboxes
+from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import GroupName, PendingQuestion, RequestId, Session, SessionId, Unconfirmed
-from pynchy.pending.base import History
-from pynchy.pending.index import Key
+from pynchy.pending.base import History, Key, OpenQuestions
 from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)
@@ -28,12 +26,12 @@ class LostAnswers:
     def __init__(
         self,
         tracker: SessionTracker,
-        ledger: QuestionLedger,
+        questions: OpenQuestions,
         history: History,
-        mailboxes: Mailboxes,
+        mailboxes: MailboxDirectory,
     ) -> None:
-        self._tracker = tracker
-        self._ledger = ledger
+        self.tracker = tracker
+        self._questions = questions
         self._history = history
         self._mailboxes = mailboxes
         # Answers whose receipt we had not noticed yet when their session gave a sign of life.
@@ -46,7 +44,7 @@ class LostAnswers:
         as delivered: then a crash repeats it.
         """
         key = (pending.group, pending.session_id)
-        session = self._tracker.get(*key)
+        session = self.tracker.get(*key)
         if session is None:
             return
         mark = Unconfirmed(pending.request_id, launch)
@@ -54,26 +52,26 @@ class LostAnswers:
         if pending.key in self._followed:
             self._followed.discard(pending.key)
             return
-        await self._tracker.mark(session, mark)
+        await self.tracker.mark(session, mark)
 
     async def confirm_activity(self, group: GroupName, session_id: SessionId) -> None:
         """Take it that what the session has received it has used."""
         if not session_id:
             return
-        self._tracker.confirm((group, session_id))
+        self.tracker.confirm((group, session_id))
         mailbox = self._mailboxes.of(group)
-        for pending in self._ledger.index.in_session(group, session_id):
+        for pending in self._questions.in_session(group, session_id):
             unnoticed = pending.ending is not None and pending.delivered is None
             if unnoticed and await asyncio.to_thread(_has_answer, mailbox, pending):
                 self._followed.add(pending.key)
 
     async def to_restate(self, pending: PendingQuestion) -> list[PendingQuestion]:
         """Return the answers that the session's next prompt must tell again, oldest first."""
-        session = self._tracker.get(pending.group, pending.session_id)
+        session = self.tracker.get(pending.group, pending.session_id)
         lost: list[RequestId] = []
         for mark in session.unconfirmed if session else ():
             lost.append(mark.request_id)
-            if await self._tracker.liveness.ended_in_order(pending.group, mark):
+            if await self.tracker.liveness.ended_in_order(pending.group, mark):
                 lost.clear()  # who ended in order had used this one, and all before it
         found = [await self._find(pending.group, request_id) for request_id in lost]
         return [p for p in found if p and p.ending and p.key != pending.key]
@@ -82,23 +80,23 @@ class LostAnswers:
         """Return the mark with what must have received the answer, as far as that can be told."""
         mark = Unconfirmed(pending.request_id)
         launch = session.launches[-1] if session.launches else ""
-        if launch and self._tracker.liveness.runner_on(*session.key):
+        if launch and self.tracker.liveness.runner_on(*session.key):
             return replace(mark, launch=launch)
-        if leases := await self._tracker.liveness.leases_of(*session.key):
+        if leases := await self.tracker.liveness.leases_of(*session.key):
             return replace(mark, leases=leases)
         # It has ended before we noticed its receipt: then it was what had asked.
         asker = (pending.lease,) if pending.lease else ()
-        left = await self._tracker.liveness.is_left_behind(pending.group, pending.lease)
+        left = await self.tracker.liveness.is_left_behind(pending.group, pending.lease)
         if launch and session.launched_at and not left and session.launched_at <= pending.timestamp:
             return replace(mark, launch=launch)
         return replace(mark, leases=asker)
 
     async def _find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
-        known = self._ledger.index.get((group, request_id))
+        known = self._questions.get((group, request_id))
         return known or await self._history.find(group, request_id)
 
 
-def _has_answer(mailbox: Mailbox, pending: PendingQuestion) -> bool:
+def _has_answer(mailbox: GroupMailbox, pending: PendingQuestion) -> bool:
     """True if the agent has taken the receipt, and not the host."""
     request_id = pending.request_id
     ours = mailbox.is_ours(request_id, pending.late.claim)

@@ -12,9 +12,9 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 from pynchy import wire
+from pynchy.aio import LockMap
 from pynchy.errors import UnknownSession
 from pynchy.launchers.base import SessionStore
 from pynchy.model import GroupName, Session, SessionId, SessionState
@@ -98,15 +98,19 @@ def _name(session_id: SessionId) -> str:
 class SessionTable:
     """Every session that is known, and its place on the disk. Of each group, `most` ended ones."""
 
-    def __init__(self, store: SessionStore, most: int) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        most: int,
+        forgotten: Callable[[Session], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._most = most
         self._known: dict[SessionKey, Session] = {}
         self._unsaved: set[SessionKey] = set()
-        # Weak: a lock is needed for a moment only.
-        self._saving: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
+        self._saving: LockMap[SessionKey] = LockMap()
         self._is_stuck = False
-        self.on_forgotten: Callable[[Session], None] = lambda _: None
+        self._forgotten = forgotten
 
     async def load(self) -> None:
         """Take up what an earlier host knew."""
@@ -175,7 +179,7 @@ class SessionTable:
 
     async def save(self, key: SessionKey) -> None:
         """Save the session, if it has changed. Raise OSError if that cannot be done."""
-        async with self._saving.setdefault(key, asyncio.Lock()):
+        async with self._saving.of(key):
             if key not in self._unsaved:
                 return
             self._unsaved.discard(key)
@@ -199,7 +203,7 @@ class SessionTable:
         for session in sessions:
             self._known.pop(session.key, None)
             self._unsaved.discard(session.key)
-            self.on_forgotten(session)
+            self._forgotten(session)
         if sessions:
             await self._store.forget(session.key for session in sessions)
 

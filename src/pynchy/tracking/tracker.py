@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
 from pynchy import wire
-from pynchy.bridge.ledger import QuestionLedger
+from pynchy.audit import AuditLog
 from pynchy.errors import DeliveryFailed
 from pynchy.events import Event, EventKind
 from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
 from pynchy.model import GroupName, PendingQuestion, Session, SessionId, SessionState, Unconfirmed
+from pynchy.pending.base import OpenQuestions, QuestionObserver
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.table import SessionKey, SessionTable, is_over
 
@@ -40,25 +41,33 @@ _KINDS = {
 }
 
 
-class SessionTracker:
+class SessionTracker(QuestionObserver):
     """Every session that is known. What changes is told at once and saved by the next look."""
 
-    def __init__(self, register: SessionTable, ledger: QuestionLedger, liveness: Liveness) -> None:
-        self._table = register
-        self._ledger = ledger
+    def __init__(
+        self,
+        table: SessionTable,
+        questions: OpenQuestions,
+        audit: AuditLog,
+        now: Callable[[], datetime],
+        liveness: Liveness,
+    ) -> None:
+        self._table = table
+        self._questions = questions
+        self._audit = audit
+        self._now = now
         self._changed: set[SessionKey] = set()
-        self._control: dict[SessionKey, asyncio.Event] = {}
+        self._starting: dict[SessionKey, asyncio.Event] = {}
         self._watching: set[tuple[SessionKey, str]] = set()
         self._tasks: asyncio.TaskGroup | None = None
         self._poked = asyncio.Event()
         self.liveness = liveness
-        ledger.on_changed = self.question_changed
 
     async def load(self, tasks: asyncio.TaskGroup) -> None:
         """Take up what an earlier host knew, and every session of a question that is open."""
         self._tasks = tasks
         await self._table.load()
-        for pending in self._ledger.index:
+        for pending in self._questions:
             self.question_changed(pending)
         for session in self._table:
             launcher = self.liveness.launcher(session.group)
@@ -114,11 +123,11 @@ class SessionTracker:
         return self._table.get((group, session_id))
 
     def find(self, target: str) -> Session:
-        """See Register."""
+        """See SessionTable."""
         return self._table.find(target)
 
     def find_running(self, target: str) -> Session:
-        """See Register; of several, the one that has a runner of ours."""
+        """See SessionTable; of several, the one that has a runner of ours."""
         return self._table.find(target, lambda s: bool(self.liveness.runner_on(*s.key)))
 
     def question_changed(self, pending: PendingQuestion) -> None:
@@ -173,12 +182,12 @@ class SessionTracker:
             agent=launch.agent or launch.chosen or known.agent,
             task=launch.task or known.task,
             launches=(*earlier, launch.stem)[-_MAX_LAUNCHES:],
-            launched_at=self._ledger.now(),
+            launched_at=self._now(),
             chosen=launch.chosen,
             home=launch.home,
             cwd=launch.cwd,
         )
-        self._control[key] = asyncio.Event()
+        self._starting[key] = asyncio.Event()
         self._table.put(session)
         if is_new:
             self._tell(EventKind.SESSION_CHANGED, session, None)
@@ -200,12 +209,12 @@ class SessionTracker:
 
     async def start_over(self, key: SessionKey) -> None:
         """Return when no runner is just being put on the session."""
-        if control := self._control.get(key):
-            await control.wait()
+        if starting := self._starting.get(key):
+            await starting.wait()
 
     def _no_longer_starting(self, key: SessionKey) -> None:
-        if control := self._control.pop(key, None):
-            control.set()
+        if starting := self._starting.pop(key, None):
+            starting.set()
 
     def _watch(self, key: SessionKey, stem: str, runner: Runner) -> None:
         """Notice the runner's end. To watch a runner twice is harmless."""
@@ -247,14 +256,14 @@ class SessionTracker:
         marks = (m for s in self._table if s.group == group for m in s.unconfirmed)
         marked = {lease for mark in marks for lease in mark.leases}
         # A receipt that we have not noticed yet will need the lease of who asked.
-        return frozenset(marked | {pending.lease for pending in self._ledger.index.in_group(group)})
+        return frozenset(marked | {pending.lease for pending in self._questions.in_group(group)})
 
     async def tidy(self, before: datetime) -> None:
         """Forget the sessions that ended before that moment."""
         await self._table.forget([s for s in self._table if is_over(s) and s.since < before])
 
     def _new(self, key: SessionKey) -> Session:
-        now = self._ledger.now()
+        now = self._now()
         group, session_id = key
         return Session(group, session_id, SessionState.WORKING, since=now, started_at=now)
 
@@ -293,15 +302,15 @@ class SessionTracker:
 
     def _puts_off(self, key: SessionKey) -> bool:
         """True if the agent has put off the call of a question that is open."""
-        asked = self._ledger.index.in_session(*key)
+        asked = self._questions.in_session(*key)
         return any(q.parked and q.state.waits_for_person for q in asked)
 
     def _oldest_open(self, key: SessionKey) -> PendingQuestion | None:
-        asked = self._ledger.index.in_session(*key)
+        asked = self._questions.in_session(*key)
         return next((q for q in asked if q.state.waits_for_person), None)
 
     def _has_runner(self, key: SessionKey) -> bool:
-        if key in self._control or self.liveness.runner_on(*key):
+        if key in self._starting or self.liveness.runner_on(*key):
             return True
         # How a runner ended is known a moment after that it has.
         return any((key, stem) in self._watching for stem in self._table[key].launches[-1:])
@@ -309,7 +318,7 @@ class SessionTracker:
     def _is_busy(self, key: SessionKey) -> bool:
         """True while a runner is on it, or is about to be, or an answer is on its way to it."""
         return self._has_runner(key) or any(
-            q.ending and not q.is_at_rest for q in self._ledger.index.in_session(*key)
+            q.ending and not q.is_at_rest for q in self._questions.in_session(*key)
         )
 
     def _turn(
@@ -319,17 +328,17 @@ class SessionTracker:
         if known.state is state:
             self._table.put(replace(known, detail=detail or known.detail))
             return
-        turned = replace(known, state=state, since=since or self._ledger.now(), detail=detail)
+        turned = replace(known, state=state, since=since or self._now(), detail=detail)
         self._table.put(turned)
         self._tell(EventKind.SESSION_CHANGED, turned, detail)
 
     def _tell(
         self, kind: EventKind, session: Session, detail: str | None, by: str | None = None
     ) -> None:
-        self._ledger.publish(
+        self._audit.publish(
             Event(
                 kind,
-                self._ledger.now(),
+                self._now(),
                 session.group,
                 agent=session.agent,
                 by=by,

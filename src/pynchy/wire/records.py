@@ -45,7 +45,7 @@ def pending_view(pending: PendingQuestion) -> dict[str, Any]:
     """Return the question as listings and the HTTP interface show it."""
     view = _pending_dict(pending)
     late = view.pop("late")
-    del view["digest"], view["lease"]
+    del view["digest"], view["lease"], view["home_host"]
     view["delivery_error"] = late["error"]
     view["delivery_attempts"] = late["attempts"]
     view["retry_at"] = late["retry_at"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_runner.initial import acknowledge, find_ipc_dir, load_initial
 
 PAUSE_SECONDS = 0.01
-MAX_SECONDS_LENGTH = 60
+MAX_SECONDS = 60
 
 
 def main(mode: str, runs: Path, initial: Path, session_id: str) -> int:
@@ -24,7 +24,7 @@ def main(mode: str, runs: Path, initial: Path, session_id: str) -> int:
     if mode == "fail-first" and first:
         return 3
     if mode == "wait":
-        deadline = time.monotonic() + MAX_SECONDS_LENGTH
+        deadline = time.monotonic() + MAX_SECONDS
         while not runs.with_name("go").exists() and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
     record(runs, "applied")

@@ -14,14 +14,10 @@ from urllib.parse import quote_from_bytes, unquote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.core import Around, Core
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
 
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.deliver import Delivery, DeliveryLimits, SessionParts
-from pynchy.bridge.expire import Expiry
-from pynchy.bridge.ledger import QuestionLedger
 from pynchy.channels.token import LocalChannel, WebChannel
 from pynchy.config import Settings
 from pynchy.http.api import make_api
@@ -31,17 +27,10 @@ from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.sign_in import BrowserKeys, SignIn
 from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.run_log import LogChunk
 from pynchy.model import Option, PendingQuestion, Question, Session
-from pynchy.pending.index import PendingIndex
 from pynchy.safe_folder import Folder
 from pynchy.testing import FakeClock, MemorySessions, MemoryStore, make_pending
-from pynchy.tracking.control import SessionControl
-from pynchy.tracking.liveness import Liveness
-from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import SessionTable
-from pynchy.tracking.tracker import SessionTracker
 
 TOKEN = "the-token"  # noqa: S105 - of a host that exists only here
 QUESTIONS = (
@@ -98,39 +87,40 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         clock = FakeClock()
-        self._store, index = MemoryStore(), PendingIndex()
-        audit = AuditLog(folder / "audit", max_bytes=2**20, max_files=2)
-        audit.open()
-        mailboxes = Mailboxes(folder, lambda _: None)
-        options, leases = Settings(), Leases(30)
-        limits = DeliveryLimits(options.receipt_grace, 1, options.answer_ttl)
-        self.ledger = QuestionLedger(self._store, index, audit, clock.now)
+        options = Settings()
+        self._store = MemoryStore()
         channels = {"local": LocalChannel(), "web": WebChannel()}
+        core = Core(
+            Around(
+                folder,
+                clock,
+                options,
+                channels,
+                leases=Leases(30),
+                store=self._store,
+                sessions=MemorySessions(),
+                ipc=folder,
+            )
+        )
+        self.ledger = core.ledger
         sign_in = SignIn(
             Folder(folder), clock.now, link_ttl=options.web.link_ttl, browser_ttl=options.answer_ttl
         )
-        tracker = SessionTracker(
-            SessionTable(MemorySessions(), 10), self.ledger, Liveness(mailboxes, leases, {})
-        )
-        lost_answers = LostAnswers(tracker, self.ledger, self._store, mailboxes)
-        control = SessionControl(tracker, lost_answers, mailboxes, options, {})
         context = HttpContext(
             url="http://127.0.0.1",
             cookie="c",
             settings=options,
-            desk=self.ledger,
-            answers=AnswerService(self.ledger, self._store, channels, options),
-            delivery=Delivery(
-                self.ledger, mailboxes, SessionParts(tracker, lost_answers), {}, limits
-            ),
-            expiry=Expiry(self.ledger, self._store, mailboxes, tracker, options),
+            ledger=self.ledger,
+            answers=core.answers,
+            delivery=core.delivery,
+            expiry=core.expiry,
             history=self._store,
-            audit=audit,
+            audit=core.audit,
             sign_in=sign_in,
             problems=list,
             groups=list,
             live_runners=list,
-            session_context=SessionContext(tracker, control, _no_output, options),
+            session_context=SessionContext(core.tracker, core.control, _no_output, options),
         )
         inbox = InboxPages(context)
         passes = Credentials(TOKEN, "c", sign_in.browser)

@@ -19,35 +19,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.core import Around, Core
 from tests.prove.conftest import SEED
 from tests.prove.world import Inline, Tasks, memory_folder
 
 from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.ask import AskHandler
-from pynchy.bridge.cards import Cards
-from pynchy.bridge.deliver import Delivery, DeliveryLimits, LateSettings, SessionParts
-from pynchy.bridge.expire import Expiry
-from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.workers import QuestionServices, QuestionWorkers
+from pynchy.bridge.deliver import DeliveryLimits
+from pynchy.bridge.resume import LateSettings
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
 from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName, PendingQuestion, Reply, State
 from pynchy.model import RequestId as HostRequestId
-from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds
-from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
-from pynchy.tracking.liveness import Liveness
-from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import FileSessions, SessionTable
-from pynchy.tracking.tracker import SessionTracker
 
 pytestmark = pytest.mark.timeout(1_800)
 
@@ -112,43 +98,20 @@ class World:
 
     def __init__(self, folder: Path, clock: FakeClock, launcher: FakeLauncher) -> None:
         self.tasks = Tasks()
-        ipc = folder / "ipc"
-        retention = SETTINGS.retention
-        self.audit = AuditLog(
-            folder / "audit", max_bytes=retention.audit_size, max_files=retention.audit_files
-        )
-        self.audit.open()
-        self.index, self.store = PendingIndex(), FileStore(ipc)
-        self.ledger = QuestionLedger(self.store, self.index, self.audit, clock.now)
-        self.mailboxes = Mailboxes(ipc, lambda _: None)
+        late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
+        self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
+        limits = DeliveryLimits(timedelta(0), TTL)
+        channels = {"local": FakeChannel("local", checks_users=False)}
+        core = Core(Around(folder, clock, SETTINGS, channels, late, self.leases, limits))
+        self.core, self.audit, self.index, self.store = core, core.audit, core.index, core.store
+        self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker
+        self.expiry, self.ask_handler, self.answers = core.expiry, core.ask_handler, core.answers
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(group).prepare(wire.host_json(1800))
-        self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
-        late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
-        limits = DeliveryLimits(timedelta(0), 4, TTL)
-        liveness = Liveness(self.mailboxes, self.leases, {RESUMABLE: launcher})
-        self.tracker = SessionTracker(
-            SessionTable(FileSessions(folder), retention.sessions), self.ledger, liveness
-        )
-        lost_answers = LostAnswers(self.tracker, self.ledger, self.store, self.mailboxes)
-        sessions = SessionParts(self.tracker, lost_answers)
-        delivery = Delivery(self.ledger, self.mailboxes, sessions, late, limits)
-        self.expiry = Expiry(self.ledger, self.store, self.mailboxes, self.tracker, SETTINGS)
-        channel = FakeChannel("local", checks_users=False)
-        services = QuestionServices(
-            Cards(self.ledger, {"local": channel}, 10), delivery, self.expiry
-        )
-        self.workers = QuestionWorkers(self.ledger, services, SETTINGS, self.tasks)
-        short_ids = ShortIds(Folder(folder), self.index.has_short_id)
-        self.ask_handler = AskHandler(self.ledger, self.store, self.mailboxes, short_ids, SETTINGS)
-        self.ask_handler.on_confirm_activity = lost_answers.confirm_activity
-        self.answers = AnswerService(self.ledger, self.store, {"local": channel}, SETTINGS)
 
     async def start(self) -> None:
         """Take up what the last host left."""
-        loaded = await self.workers.load(self.store)
-        await self.tracker.load(self.tasks)
-        self.workers.resume(loaded)
+        await self.core.start(self.tasks)
 
     async def stop(self) -> None:
         """Die: every task is cancelled where it is, memory is gone."""
@@ -215,7 +178,7 @@ class Week:
             self.clock.move(STEP)
             self.step()
         self.stamp()
-        self.run(self.world.expiry.tidy())
+        self.run(self.world.core.retention.tidy())
         self.look_for_losses()
 
     def step(self) -> None:
@@ -253,9 +216,7 @@ class Week:
         self.run(self.hand_over(group, data), turns=10)
 
     async def hand_over(self, group: GroupName, data: bytes) -> None:
-        key = await self.world.ask_handler.handle(group, wire.read_envelope(data, "x"))
-        if key is not None:
-            self.world.workers.asked(key)
+        await self.world.ask_handler.handle(group, wire.read_envelope(data, "x"))
 
     def ask_nonsense(self) -> None:
         name = f"nonsense{self.asked}.json"

@@ -35,6 +35,7 @@ _OUTCOMES = {
     "expired": "Expired without an answer",
     "withdrawn": "Withdrawn by the agent",
     "undeliverable": "Could not be shown",
+    "cleared": "No longer asked",
 }
 
 

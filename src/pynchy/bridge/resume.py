@@ -1,0 +1,313 @@
+"""Resume a session with an answer that came after its agent had gone.
+
+The host takes the receipt first, so that a waiter that wakes up late cannot have the answer too. A
+runner is started with the answer; it says that it has it, or ends well, or the attempt has failed
+and is repeated. What a runner received and may have lost by dying is restated at the next resume.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pynchy import wire
+from pynchy.aio import FairSemaphore, LockMap
+from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.lifecycle import Delivered, GaveUp, Held, ResumeFailed, Resuming, Unparked
+from pynchy.ipc.base import GroupMailbox, MailboxDirectory
+from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
+from pynchy.model import (
+    Answer,
+    DeliveryPath,
+    Ending,
+    GroupName,
+    OutcomeKind,
+    PendingQuestion,
+    Question,
+    SessionId,
+    State,
+)
+from pynchy.pending.base import Key
+from pynchy.tracking.redelivery import LostAnswers
+from pynchy.tracking.tracker import SessionTracker
+from pynchy.wire import ending_of, timestamp
+
+POLL_SECONDS = 1.0
+_MAX_BACKOFF = timedelta(minutes=10)
+STOPPED = "a person has stopped the runner"
+NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
+_OPENING = (
+    "Before this session stopped, you asked a person{about} with ask_user at {when} "
+    "(request {request_id}). Here is the outcome."
+)
+_RESTATED = (
+    "This session stopped soon after it had received an answer, which you may have seen or not. "
+    "You had asked a person{about} with ask_user at {when} (request {request_id}). "
+    "Here is that outcome again; if you have acted on it already, do not act on it twice."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LateSettings:
+    """How a group is resumed and how often that is tried."""
+
+    launcher: Launcher
+    attempts: int
+    backoff: timedelta
+
+
+class LateDelivery:
+    """Puts runners on sessions whose agent has gone, one on a session at a time."""
+
+    def __init__(
+        self,
+        ledger: QuestionLedger,
+        mailboxes: MailboxDirectory,
+        lost_answers: LostAnswers,
+        late: Mapping[GroupName, LateSettings],
+        max_resumes: int,
+    ) -> None:
+        self._ledger = ledger
+        self._mailboxes = mailboxes
+        self._tracker: SessionTracker = lost_answers.tracker
+        self._lost_answers = lost_answers
+        self._late = late
+        self._turns = FairSemaphore(max_resumes)
+        # What a person stopped before its runner was there to be stopped.
+        self._stopped: set[Key] = set()
+        self._under_way: set[Key] = set()
+        self._session_locks: LockMap[tuple[GroupName, SessionId]] = LockMap()
+
+    def can_resume(self, group: GroupName) -> bool:
+        """True if the group has a launcher."""
+        return group in self._late
+
+    async def halt(self, group: GroupName, session_id: SessionId) -> bool:
+        """Let no runner be put on the session for the answers that are on their way to it now.
+
+        Return, once they are kept as undelivered, whether there were any.
+        """
+        halted = []
+        for pending in self._ledger.index.in_session(group, session_id):
+            on_its_way = pending.ending and not pending.is_at_rest and group in self._late
+            if on_its_way and not await self._tracker.liveness.is_lease_held(pending):
+                halted.append(pending.key)
+                self._stopped.add(pending.key)
+                if pending.key not in self._under_way:
+                    await self._give_up(pending.key, self._mailboxes.of(group), STOPPED)
+        for key in halted:
+            await self._at_rest(key)
+        return bool(halted)
+
+    async def _at_rest(self, key: Key) -> None:
+        while (pending := self._ledger.index.get(key)) and not pending.is_at_rest:
+            await self._ledger.changed(key, self._ledger.version(key), POLL_SECONDS)
+
+    async def resume(self, pending: PendingQuestion) -> bool:
+        """Take the delivery one step further. Return False if there is nothing to do but wait."""
+        mailbox = self._mailboxes.of(pending.group)
+        late = self._late[pending.group]
+        retry_at = pending.late.retry_at
+        if retry_at and self._ledger.now() < retry_at:
+            return False
+        async with self._turns.turn(pending.group):
+            if pending.key in self._stopped or self._ledger.get(pending.key).is_at_rest:
+                return False
+            return await self._go_late_now(pending, mailbox, late)
+
+    async def _go_late_now(
+        self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
+    ) -> bool:
+        self._under_way.add(pending.key)
+        try:
+            session = (pending.group, pending.session_id)
+            async with self._session_locks.of(session):
+                before = await self._started_before(pending, late)
+                if before is None and await self._tracker.liveness.is_session_busy(pending):
+                    return await self._step_back(pending, mailbox)
+                runner = before or await self._resume(pending, mailbox, late)
+            if runner is None:
+                return await self.received(pending, DeliveryPath.LIVE)
+            if pending.key in self._stopped and not isinstance(runner, RunnerEnd):
+                await runner.stop()
+            await self._see_it_through(pending.key, mailbox, late, runner)
+        finally:
+            self._under_way.discard(pending.key)
+        return True
+
+    async def _started_before(self, pending: PendingQuestion, late: LateSettings) -> Runner | None:
+        """Return the runner of an attempt that a host before this one has begun."""
+        if pending.state is not State.RESUMING or pending.late.retry_at is not None:
+            return None
+        return await late.launcher.find(self._launch(pending).stem)
+
+    async def _step_back(self, pending: PendingQuestion, mailbox: GroupMailbox) -> bool:
+        """Leave the answer to the process that lives: it can ask for it."""
+        await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
+        self._stopped.discard(pending.key)
+        await self._ledger.apply(pending.key, Held())
+        return True
+
+    async def _resume(
+        self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
+    ) -> Runner | RunnerEnd | None:
+        """Return the runner, or why there is none; None if the agent has the answer after all."""
+        claim = pending.late.claim or secrets.token_hex(16)
+        pending = await self._ledger.apply(pending.key, Resuming(claim))
+        now = self._ledger.now()
+        if not await asyncio.to_thread(mailbox.claim, pending.request_id, claim, now):
+            return None
+        lost = await self._lost_answers.to_restate(pending)
+        # What the session may have lost can only be told by a prompt.
+        goes_on = pending.parked and not lost
+        if not goes_on:
+            for other in other_parked(self._ledger, pending):
+                await self._ledger.apply(other.key, Unparked())
+        initial = wire.initial_json(pending, resume_prompt(pending, lost), parked=goes_on)
+        await asyncio.to_thread(mailbox.write_initial, pending.request_id, initial)
+        return await self._tracker.start(late.launcher, self._launch(pending))
+
+    def _launch(self, pending: PendingQuestion) -> Launch:
+        ipc_dir = self._mailboxes.of(pending.group).path
+        session = self._tracker.get(pending.group, pending.session_id)
+        return Launch(
+            group=pending.group,
+            session_id=pending.session_id,
+            name=pending.request_id,
+            attempt=pending.late.attempts,
+            initial=ipc_dir / "input" / pending.request_id / "initial.json",
+            ipc_dir=ipc_dir,
+            request_id=pending.request_id,
+            agent=pending.agent,
+            task=pending.task,
+            chosen=session.chosen if session else "",
+            home=session.home if session else "",
+            cwd=session.cwd if session else "",
+        )
+
+    async def _see_it_through(
+        self, key: Key, mailbox: GroupMailbox, late: LateSettings, runner: Runner | RunnerEnd
+    ) -> None:
+        """Wait until the runner has the answer or has failed."""
+        end = (
+            runner if isinstance(runner, RunnerEnd) else await self._taken_in(key, mailbox, runner)
+        )
+        if end is None:
+            await self.received(self._ledger.get(key), DeliveryPath.LATE)
+        elif end.error is None:
+            await self.delivered(key, DeliveryPath.LATE)
+        elif end.stopped or key in self._stopped:
+            await self._give_up(key, mailbox, STOPPED)
+        else:
+            await self._failed(key, mailbox, late, end.error)
+
+    async def _taken_in(self, key: Key, mailbox: GroupMailbox, runner: Runner) -> RunnerEnd | None:
+        """Return None when the runner says that it has the answer, else how it ended."""
+        ended = asyncio.ensure_future(runner.ended())
+        ended.add_done_callback(lambda _: self._ledger.notify(key))
+        try:
+            while True:
+                version = self._ledger.version(key)
+                if await asyncio.to_thread(mailbox.is_resumed, key[1]):
+                    return None
+                if ended.done():
+                    return ended.result()
+                await self._ledger.changed(key, version, POLL_SECONDS)
+        finally:
+            ended.cancel()
+
+    async def _failed(
+        self, key: Key, mailbox: GroupMailbox, late: LateSettings, reason: str
+    ) -> None:
+        pending = self._ledger.get(key)
+        attempts = pending.late.attempts
+        if attempts < late.attempts:
+            wait = min(late.backoff * 2 ** (attempts - 1), _MAX_BACKOFF)
+            await self._ledger.apply(key, ResumeFailed(reason, self._ledger.now() + wait))
+            return
+        times = f"{attempts} attempt" + ("s" if attempts > 1 else "")
+        await self._give_up(key, mailbox, f"{reason} ({times})")
+
+    async def _give_up(self, key: Key, mailbox: GroupMailbox, reason: str) -> None:
+        # No runner has the answer now, so `check_answer` may take it.
+        pending = self._ledger.get(key)
+        await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
+        await self._ledger.apply(key, GaveUp(f"{reason}; pynchy retry starts it again"))
+        self._stopped.discard(key)
+
+    async def received(self, pending: PendingQuestion, path: DeliveryPath) -> bool:
+        """Take it that the agent has the answer; whether it lives to use it is to be seen."""
+        launch = self._launch(pending).stem if path is DeliveryPath.LATE else ""
+        await self._lost_answers.handed_over(pending, launch)
+        return await self.delivered(pending.key, path)
+
+    async def delivered(self, key: Key, path: DeliveryPath) -> bool:
+        """Take it that the delivery has come to its end on that path."""
+        self._stopped.discard(key)
+        await self._ledger.apply(key, Delivered(path, self._ledger.now()))
+        return True
+
+
+def other_parked(ledger: QuestionLedger, pending: PendingQuestion) -> list[PendingQuestion]:
+    """Return the other questions that the session was parked on."""
+    if not pending.session_id:
+        return []
+    asked = ledger.index.in_session(pending.group, pending.session_id)
+    return [q for q in asked if q.parked and q.key != pending.key]
+
+
+def resume_prompt(pending: PendingQuestion, lost: Sequence[PendingQuestion] = ()) -> str:
+    """Return the prompt for a question that has ended, after what the session may have lost."""
+    restated = [_outcome(earlier, _RESTATED) for earlier in lost]
+    outcome = _outcome(pending, _OPENING)
+    return "\n\n".join([*restated, outcome, _closing(ending_of(pending))])
+
+
+def _outcome(pending: PendingQuestion, opening: str) -> str:
+    """Return what was asked and how it ended."""
+    ending = ending_of(pending)
+    answers = ending.answers or (Answer(),) * len(pending.questions)
+    numbered = len(pending.questions) > 1
+    about = f" about “{pending.title}”" if pending.title else ""
+    when = timestamp(pending.timestamp)
+    parts = [opening.format(about=about, when=when, request_id=pending.request_id)]
+    for number, (question, answer) in enumerate(
+        zip(pending.questions, answers, strict=False), start=1
+    ):
+        parts.append(_question(question, number if numbered else None))
+        parts.append(_answer(answer, ending))
+    return "\n\n".join(parts)
+
+
+def _question(question: Question, number: int | None) -> str:
+    head = f"Question {number}: {question.text}" if number else f"Question: {question.text}"
+    kind = "Options (several could be chosen):" if question.multi_select else "Options:"
+    options = [
+        f"- {o.label}" + (f": {o.description}" if o.description else "") for o in question.options
+    ]
+    return "\n".join([head, *([kind, *options] if options else [])])
+
+
+def _answer(answer: Answer, ending: Ending) -> str:
+    who = ending.by or "a person"
+    when = timestamp(ending.at)
+    via = f" through {ending.channel}" if ending.channel else ""
+    match ending.outcome:
+        case OutcomeKind.ANSWERED:
+            return f"Answer: {answer.describe()}\n(answered by {who} at {when}{via})"
+        case OutcomeKind.DECLINED:
+            why = f" They said: {ending.reason}" if ending.reason else ""
+            return f"{who} declined to answer at {when}{via}.{why}"
+        case OutcomeKind.DEFAULTED:
+            return f"Nobody answered. Your own default applies: {answer.describe()} (at {when})"
+        case _:
+            return f"No answer: the question ended as {ending.outcome} at {when}."
+
+
+def _closing(ending: Ending) -> str:
+    if ending.outcome is OutcomeKind.ANSWERED:
+        return "Continue your work with this answer. Do not ask the same question again."
+    return "Nobody has given consent. Continue only as far as you may without an answer."

@@ -1,0 +1,226 @@
+"""Several ledgers over one store, observers, and questions of other sources than the mailbox."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.core import Around, Core
+from tests.waiting import until
+
+from pynchy.bridge.lifecycle import CallEnded, Delivered
+from pynchy.config import Settings
+from pynchy.errors import AlreadyOver
+from pynchy.model import (
+    Answer,
+    DeliveryPath,
+    Ending,
+    GroupName,
+    Option,
+    OutcomeKind,
+    PendingQuestion,
+    Question,
+    Reply,
+    RequestId,
+)
+from pynchy.pending.base import Key, QuestionObserver
+from pynchy.sources.base import SourceQuestion, Unreachable
+from pynchy.testing import NOON, FakeChannel, FakeClock, MemoryStore, make_pending
+
+YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana", channel="local")
+NO = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("No",)),), by="ben", channel="local")
+KEY = make_pending().key
+
+
+@asynccontextmanager
+async def two_hosts(folder: Path) -> AsyncIterator[tuple[Core, Core]]:
+    """Two hosts that share a store and nothing else."""
+    store, cores = MemoryStore(), []
+    async with asyncio.TaskGroup() as tasks:
+        for name in ("one", "two"):
+            channels = {"local": FakeChannel("local", checks_users=False)}
+            place = folder / name
+            around = Around(place, FakeClock(), Settings(), channels, store=store, host=name)
+            (place / "ipc").mkdir(parents=True)
+            cores.append(core := Core(around))
+            await core.start(tasks)
+        yield cores[0], cores[1]
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+
+async def test_two_hosts_see_each_others_questions(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path) as (one, two):
+        await one.ledger.record(make_pending())
+
+        await until(lambda: two.index.get(KEY) is not None, "the other host to see it")
+        await two.ledger.apply(KEY, CallEnded("cancelled"))
+
+        await until(lambda: not one.ledger.get(KEY).call_waits, "the first host to see that")
+
+
+async def test_two_hosts_yield_exactly_one_winner(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path) as (one, two):
+        await one.ledger.record(make_pending())
+        await until(lambda: two.index.get(KEY) is not None, "the other host to see it")
+
+        told = await asyncio.gather(
+            one.ledger.end(KEY, YES), two.ledger.end(KEY, NO), return_exceptions=True
+        )
+
+        won = [each for each in told if isinstance(each, PendingQuestion)]
+        lost = [each for each in told if isinstance(each, AlreadyOver)]
+        assert len(won) == len(lost) == 1
+        assert lost[0].ending == won[0].ending
+
+
+async def test_steps_that_two_hosts_make_at_once_are_both_kept(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path) as (one, two):
+        await one.ledger.record(make_pending())
+        await until(lambda: two.index.get(KEY) is not None, "the other host to see it")
+
+        await asyncio.gather(
+            one.ledger.apply(KEY, CallEnded("cancelled")),
+            two.answers.decline(Reply("q1", "ana", "local", user_id="ana")),
+        )
+
+        [stored] = await one.store.load()
+        assert not stored.pending.call_waits
+        assert stored.ending is not None
+        assert stored.ending.outcome is OutcomeKind.DECLINED
+
+
+async def test_only_the_host_that_recorded_a_question_delivers_it(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path) as (one, two):
+        for core in (one, two):
+            core.mailboxes.of(GroupName("g1")).make()
+        await one.ledger.record(make_pending())
+        await until(lambda: two.index.get(KEY) is not None, "the other host to see it")
+
+        await two.ledger.end(KEY, YES)
+
+        responses = [core.mailboxes.of(GroupName("g1")).path / "responses" for core in (one, two)]
+        await until((responses[0] / "q1.json").exists, "the response")
+        assert not (responses[1] / "q1.json").exists()
+
+
+class Observer(QuestionObserver):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def question_recorded(self, pending: PendingQuestion) -> None:
+        self.heard.append(f"recorded {pending.request_id}")
+
+    def question_ended(self, pending: PendingQuestion) -> None:
+        self.heard.append(f"ended {pending.request_id}")
+
+
+class Broken(QuestionObserver):
+    def question_changed(self, pending: PendingQuestion) -> None:
+        raise ZeroDivisionError(pending.request_id)
+
+
+@pytest.fixture
+def core(tmp_path: Path) -> Core:
+    (tmp_path / "ipc").mkdir()
+    channels = {"local": FakeChannel("local", checks_users=False)}
+    return Core(Around(tmp_path, FakeClock(), Settings(), channels, routes={"toy": ROUTE}))
+
+
+async def test_every_subscriber_hears_of_every_question(core: Core) -> None:
+    first, second = Observer(), Observer()
+    core.ledger.subscribe(first)
+    core.ledger.subscribe(second)
+
+    await core.ledger.record(make_pending())
+    await core.ledger.end(KEY, YES)
+
+    assert first.heard == second.heard == ["recorded q1", "ended q1"]
+
+
+async def test_an_observer_that_fails_stops_nobody(core: Core) -> None:
+    observer = Observer()
+    core.ledger.subscribe(Broken())
+    core.ledger.subscribe(observer)
+
+    await core.ledger.record(make_pending())
+
+    assert observer.heard == ["recorded q1"]
+    assert core.ledger.get(KEY).request_id == "q1"
+
+
+@dataclass
+class ToyRoute:
+    """The way back to an agent that has an interface of its own."""
+
+    told: list[str] = field(default_factory=list)
+    core: Core | None = None
+
+    async def respond(self, pending: PendingQuestion) -> None:
+        assert pending.ending is not None
+        self.told.append(pending.ending.describe())
+
+    async def see_through(self, key: Key) -> None:
+        assert self.core is not None
+        step = Delivered(DeliveryPath.LIVE, NOON)
+        await self.core.ledger.apply(key, step)
+
+    def why_no_retry(self, pending: PendingQuestion) -> str | None:
+        return f"{pending.source} cannot"
+
+    def unreachable(self, pending: PendingQuestion) -> Unreachable | None:
+        return Unreachable(f"{pending.source} is away", is_final=False)
+
+    def problem(self, group: GroupName) -> str | None:
+        return f"{group} is away"
+
+
+ROUTE = ToyRoute()
+ASKED = SourceQuestion(
+    GroupName("g1"), RequestId("q1"), (Question("Deploy?", options=(Option("Yes"), Option("No"))),)
+)
+
+
+@pytest.fixture
+async def toy(core: Core) -> AsyncIterator[Core]:
+    ROUTE.told.clear()
+    ROUTE.core = core
+    async with asyncio.TaskGroup() as tasks:
+        await core.start(tasks)
+        yield core
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+
+async def test_an_answer_goes_back_to_the_source_that_asked(toy: Core) -> None:
+    await toy.ask_handler.asked("toy", ASKED)
+    await toy.ask_handler.asked("toy", ASKED)
+
+    await toy.answers.answer(Reply("q1", "ana", "local", values=("1",), user_id="ana"))
+
+    await until(lambda: len(toy.index) == 0, "the question to be closed")
+    assert len(ROUTE.told) == 1
+    assert "Yes" in ROUTE.told[0]
+
+
+async def test_what_its_source_took_back_is_cleared_and_no_answer(toy: Core) -> None:
+    await toy.ask_handler.asked("toy", ASKED)
+
+    await toy.ask_handler.cleared(GroupName("g1"), RequestId("q1"), "answered in its terminal")
+
+    await until(lambda: len(toy.index) == 0, "the question to be closed")
+    closed = await toy.store.find(GroupName("g1"), RequestId("q1"))
+    assert closed is not None
+    assert closed.ending is not None
+    assert (closed.ending.outcome, closed.ending.answers) == (OutcomeKind.CLEARED, ())
+    assert closed.ending.reason == "answered in its terminal"
+
+
+async def test_a_source_that_is_away_is_told_of_by_the_sweep(toy: Core) -> None:
+    await toy.ask_handler.asked("toy", ASKED)
+
+    [found] = await toy.expiry.sweep(dry_run=True)
+
+    assert (found.why, found.ending, found.is_orphan) == ("toy is away", None, True)
