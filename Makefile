@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
+# Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium tmux check format prove bench lock clean
@@ -16,7 +18,7 @@ demo: $(READY) ## watch an agent ask, you answer, the answer arrive (plays you w
 	@$(BIN)/pynchy demo $(DEMO_ARGS)
 
 test: $(READY) ## run every test that needs Python alone
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 test-browser: $(READY) chromium ## run the tests of the inbox in a real browser (installs Chromium where it may)
 	@$(BIN)/python -m pytest tests/browser $(PYTEST_ARGS)

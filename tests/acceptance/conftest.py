@@ -21,8 +21,9 @@ async def start_host(tmp_path: Path) -> AsyncIterator[StartHost]:
     """Start a host with the settings given as TOML; the test may kill and restart it."""
     hosts: list[Host] = []
 
-    async def start(settings: str = "", name: str = "data") -> Host:
+    async def start(settings: str = "", name: str = "data", *, by_command: bool = False) -> Host:
         host = Host(tmp_path / name, settings)
+        host.by_command = by_command
         hosts.append(host)
         return await host.start()
 

@@ -23,9 +23,12 @@ from urllib.parse import urlsplit
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.forking import Forked, forker, run_forked
 from tests.waiting import until
 
 PYNCHY = Path(sys.executable).parent / "pynchy"
+_INSTALLED = PYNCHY
+HURRIED = "tests.hurry:main"
 RUNNER = Path(__file__).with_name("runner.py")
 SCRIPTED_RUNNER = Path(__file__).with_name("scripted_runner.py")
 ROOT = Path(__file__).parents[2]
@@ -174,12 +177,22 @@ class Person:
         return reply.body
 
 
+def may_fork() -> bool:
+    """Is a process that came from a fork as good as one that was started by its command?
+
+    Not where the command is another one, and not in `make prove`, which measures processes.
+    """
+    return PYNCHY == _INSTALLED and not os.environ.get("PROVE")
+
+
 class Host(Person):
     """`pynchy serve` on a folder of its own; may be killed, stopped and started again."""
 
     def __init__(self, data: Path, settings: str = "") -> None:
         super().__init__(data)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+        # For who looks at it in /proc: it is then started by its command, not forked.
+        self.by_command = False
         self.log = data.parent / "host.log"
         self._config = data.parent / "pynchy.toml"
         self._config.write_text(settings)
@@ -194,11 +207,16 @@ class Host(Person):
 
     async def start(self, *arguments: str) -> Self:
         output = self.data.parent / f"host-{time.monotonic_ns()}.out"
-        command = [PYNCHY, "serve", "--data-dir", self.data, "--config", self._config]
+        command = ["serve", "--data-dir", self.data, "--config", self._config]
+        command += arguments or ("--port", "0")
+        process: subprocess.Popen[bytes] | Forked
         with output.open("wb") as out, self.log.open("ab") as log:
-            process = subprocess.Popen(  # noqa: ASYNC220 - only starts it
-                [*command, *(arguments or ("--port", "0"))], stdout=out, stderr=log
-            )
+            if may_fork() and not self.by_command:
+                process = forker().start(HURRIED, command, stdout=out.fileno(), stderr=log.fileno())
+            else:
+                process = subprocess.Popen(  # noqa: ASYNC220 - only starts it
+                    [PYNCHY, *command], stdout=out, stderr=log
+                )
         self.process = process
 
         def ready() -> bool:
@@ -228,6 +246,8 @@ class Host(Person):
 
     async def cli(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command on the host's folder; return its exit code and what it printed."""
+        if may_fork():
+            return await run_forked(HURRIED, *arguments, "--data-dir", self.data)
         process = await asyncio.create_subprocess_exec(
             PYNCHY,
             *arguments,

@@ -23,6 +23,8 @@ from pynchy.errors import AlreadyOver, ChannelUnavailable, NotAllowed
 from pynchy.host import running_host
 from pynchy.model import PendingQuestion, Reply
 
+NOWHERE = "?"
+
 
 class Chat(Channel):
     """A chat that does as told, and remembers its cards."""
@@ -54,6 +56,8 @@ class Chat(Channel):
             await asyncio.Event().wait()
 
     async def send_ask_user(self, jid: str, request_id: Any, questions: Any, *, card: Any) -> str:
+        if jid == NOWHERE:  # also when the host before died while it was sending there
+            raise ChannelUnavailable("there is no such chat")
         match self.send:
             case "cannot ask":
                 return await super().send_ask_user(jid, request_id, questions, card=card)
@@ -275,6 +279,8 @@ async def test_a_card_is_settled_as_soon_as_its_channel_is_back(
     await agent.receive(request_id)
     await until(lambda: "settle_failed" in host.kinds(request_id), "the failure")
     assert chat.settled == []
+    looks = chat.looks
+    await until(lambda: chat.looks > looks, "a look while it is away")
 
     chat.trouble = None
 
@@ -366,7 +372,9 @@ async def test_a_restarted_host_shows_what_the_last_one_could_not_in_the_correct
     tmp_path: Path,
 ) -> None:
     team = {"channels": ["chat", "good"], "allowed_users": {"chat": ["U1"]}}
-    wrong, right = ({"groups": {"team": team | {"chat": {"chat": room}}}} for room in ("?", "room"))
+    wrong, right = (
+        {"groups": {"team": team | {"chat": {"chat": room}}}} for room in (NOWHERE, "room")
+    )
     first = HostThread(tmp_path / "data", wrong, [Chat("chat", "is down"), Chat("good")])
     host = first.start()
     agent = MailboxAgent(host.group("team"))

@@ -1,5 +1,8 @@
 """How much is proved: a little in `make test`, as much as fits in `make prove`, all with PROVE=all.
 
+What is long even when it proves little is left out of `make test`; PROVE=rest runs just that, as
+briefly as `make test` would have done, so that both together run everything once.
+
 Every sweep picks its points from all that there are, seeded and stratified, and reports how many
 it tried: the report is printed at the end and, with PROVE_REPORT=FILE, written as JSON.
 """
@@ -55,7 +58,30 @@ class Proof:
         self.figures.setdefault(name, {}).update(figures)
 
 
-_PROOF = Proof({"": "smoke", "1": "prove", "all": "all"}[os.environ.get("PROVE", "")])
+_PROVE = os.environ.get("PROVE", "")
+_PROOF = Proof({"": "smoke", "rest": "smoke", "1": "prove", "all": "all"}[_PROVE])
+_HERE = Path(__file__).parent
+# Crashes by the dozen, load, fuzzing of a whole host, and what needs strace or root, or takes from
+# every program of this user.
+_LONG = (
+    "bench/*",
+    "crash/test_sweep.py",
+    "crash/test_every_step*.py",
+    "hostile/test_flood.py",
+    "hostile/test_fuzz_http.py",
+    "hostile/test_red_team.py",
+    "load/*",
+    "slack/*",
+    "surroundings/test_disk.py",
+    "surroundings/test_limits.py",
+)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    if not collection_path.name.startswith("test_") or _PROVE not in {"", "rest"}:
+        return None
+    is_long = any(collection_path.relative_to(_HERE).match(pattern) for pattern in _LONG)
+    return True if is_long != (_PROVE == "rest") else None
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ from tests.prove.world import ANSWER_TTL, KEPT, RESUMABLE, WAIT, Inline, World, 
 from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
-from pynchy.errors import AlreadyOver, DuplicateRequest, IllegalTransition, ReplyRejected
+from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
 from pynchy.ipc.leases import read_boot_id
 from pynchy.model import GroupName, Reply, State
 from pynchy.model import RequestId as HostRequestId
@@ -347,7 +347,7 @@ class Machine(RuleBasedStateMachine):
         if pending is not None:
             try:
                 self.run(self.world.delivery.retry(pending, "ana"))
-            except (ReplyRejected, IllegalTransition):  # the attempt may have begun meanwhile
+            except ReplyRejected:  # the attempt may have begun meanwhile
                 return
 
     # What the world does.

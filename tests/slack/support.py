@@ -132,10 +132,19 @@ class Room(Workplace):
         return asked, next(m for m in said if m.by_bot and question.question in look(m).text)
 
     async def restart(self) -> None:
-        """Start the host anew, and wait until it is connected."""
-        opened = self.slack.sockets.opened
-        await self.host.restart()
-        await until(lambda: self.slack.sockets.opened > opened, "the new host's socket")
+        """Kill the host and start it anew, and wait until it is connected."""
+        await self.kill()
+        await self.start()
+
+    async def start(self) -> None:
+        """Start the next host, and wait until it is connected."""
+        await self.host.start()
+        await until(lambda: self.slack.sockets.count, "the new host's socket")
+
+    async def kill(self) -> None:
+        """Kill the host, and wait until Slack knows: what it sends to a dead socket is lost."""
+        self.host.kill()
+        await until(lambda: not self.slack.sockets.count, "the end of the host's socket")
 
     async def shown(self, asked: Asked) -> Message:
         """Wait until the host knows that the card is shown, and return its first message."""

@@ -147,9 +147,9 @@ async def test_a_lost_card_of_a_host_that_was_killed_is_taken_up_by_the_next(
 ) -> None:
     room = await start_room(channels=("slack", "local"))
     asked, card = await lost_card(room)
-    room.host.kill()
+    await room.kill()
     room.slack.faults.clear()
-    await room.host.start()
+    await room.start()
 
     await room.shown_here(asked)
     room.ana.press(card, "Yes")

@@ -145,8 +145,8 @@ async def test_a_reply_that_was_taken_is_not_taken_again_by_the_next_host(
     [reply] = slack.thread(card)
     await until(lambda: reply.reactions, "the sign that it was taken")
 
-    room.host.kill()
-    await room.host.start()
+    await room.kill()
+    await room.start()
     await until(lambda: slack.calls("conversations.replies"), "the thread to be read")
     room.ana.reply(card, "2: red")
 

@@ -105,6 +105,7 @@ class Lobby:
             group_table("beside", f" {chat_of(0)} ", allowed=[BEN]),
         ]
         self.host = Host(folder / "data", settings(*tables))
+        self.host.by_command = True  # its environment is looked at
         pair(folder / "data")
 
     async def start(self) -> "Lobby":

@@ -21,7 +21,7 @@ from pynchy import wire
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Dismissed, GaveUp, Held, Retried
 from pynchy.bridge.resume import NO_LAUNCHER, POLL_SECONDS, LateDelivery, other_parked
-from pynchy.errors import NotUndelivered
+from pynchy.errors import IllegalTransition, NotUndelivered
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, State
 from pynchy.pending.base import Key
@@ -74,7 +74,7 @@ class Delivery:
             raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
         if why := self.route(pending).why_no_retry(pending):
             raise NotUndelivered(f"{pending.short_id}: {why}")
-        return await self._ledger.apply(pending.key, Retried(by, self._ledger.now()))
+        return await _apply_if_undelivered(self._ledger, pending, Retried(by, self._ledger.now()))
 
     async def dismiss(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""
@@ -219,4 +219,13 @@ async def dismiss(ledger: QuestionLedger, pending: PendingQuestion, by: str) -> 
     """Stop keeping an answer that could not be delivered. Raise NotUndelivered."""
     if pending.state is not State.UNDELIVERED:
         raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
-    return await ledger.apply(pending.key, Dismissed(by, ledger.now()))
+    return await _apply_if_undelivered(ledger, pending, Dismissed(by, ledger.now()))
+
+
+async def _apply_if_undelivered(
+    ledger: QuestionLedger, pending: PendingQuestion, step: Retried | Dismissed
+) -> PendingQuestion:
+    try:
+        return await ledger.apply(pending.key, step)
+    except IllegalTransition as exc:  # it has gone on since it was looked at
+        raise NotUndelivered(f"{pending.short_id}: it is being delivered just now") from exc

@@ -3,9 +3,6 @@
 All disk work that the host hands to threads is done by one worker here, so that its n-th fsync is
 the same one in every run. The recording channels write their cards with `writev`, which the host
 itself never calls: a fault in the host's writes never hits a card, nor the other way round.
-
-Run as a program it reads orders, one JSON object a line, and forks a host for each: all that is
-slow, importing, was done before. It answers with the host's process id.
 """
 
 import asyncio
@@ -20,18 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from pynchy.bridge import cards, deliver, expire, workers
+from tests.hurry import hurry
+
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder
 from pynchy.errors import ChannelUnavailable
 from pynchy.host import running_host
-from pynchy.ipc import watcher
-from pynchy.launchers import jobs
 from pynchy.logs import set_up_logging
 
-# Whoever waits for the next look or the next attempt waits a tenth of the usual time.
-PACE = 0.1
 DOWN = "down"
 
 _PR_SET_PTRACER = 0x59616D61
@@ -90,16 +84,6 @@ class DownChannel(Channel):
         raise ChannelUnavailable("out of order")
 
 
-def hurry() -> None:
-    """Keep the order of everything and shorten the pauses, for which there is no setting."""
-    workers._RETRY_SECONDS *= PACE  # noqa: SLF001
-    cards._WAIT_SECONDS *= PACE  # noqa: SLF001
-    deliver.POLL_SECONDS *= PACE
-    expire._POLL_SECONDS *= PACE  # noqa: SLF001
-    watcher.RESCAN_SECONDS *= PACE
-    jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
-
-
 def serve(order: dict[str, Any]) -> None:
     """Run a host as ordered until it is told to stop."""
     base = Path(order["base"])
@@ -139,24 +123,6 @@ def tell(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
-    for line in sys.stdin:
-        order = json.loads(line)
-        if pid := os.fork():
-            print(pid, flush=True)  # noqa: T201 - the reply
-            continue
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        with Path(order["base"], "host.log").open("ab") as log:
-            os.dup2(log.fileno(), 1)
-            os.dup2(log.fileno(), 2)
-        os.close(0)
-        try:
-            serve(order)
-        except BaseException:  # noqa: BLE001 - the end of this process
-            sys.excepthook(*sys.exc_info())
-            os._exit(1)
-        os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+    serve(json.loads(sys.argv[1]))
+    # What else still runs is of no interest, and must not be swept.
+    os._exit(0)

@@ -12,7 +12,6 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +20,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-HOST = Path(__file__).with_name("host.py")
+from tests.forking import Forked, forker
+
+HOST = "tests.prove.crash.host:main"
 RUNNER = Path(__file__).with_name("runner.py")
 
 GROUP = "team"
@@ -141,33 +142,14 @@ class Tracer:
         return Counter(match.group() for match in names if match)
 
 
-class Zygote:
-    """The process that forks hosts."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, HOST], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def fork(self, order: Json) -> int:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
 @dataclass
 class Stage:
     """A data folder with at most one host at a time."""
 
     base: Path
-    zygote: Zygote
     settings: Json
     pid: int = 0
+    process: Forked | None = None
     hosts: int = 0
     url: str = ""
     gate: Path | None = None
@@ -194,7 +176,10 @@ class Stage:
         if self.gate:
             os.mkfifo(self.gate)
         order = {"base": str(self.base), "settings": self.settings}
-        self.pid = self.zygote.fork(order | {"gate": str(self.gate) if self.gate else None})
+        told = json.dumps(order | {"gate": str(self.gate) if self.gate else None})
+        with (self.base / "host.log").open("ab") as log:
+            self.process = forker().start(HOST, [told], stdout=log.fileno(), stderr=log.fileno())
+        self.pid = self.process.pid
         await until(lambda: self._told("threads") or self.is_dead(), "the host's threads")
 
     def open_gate(self) -> None:
@@ -215,16 +200,11 @@ class Stage:
             raise Broken("the host does not start again")
 
     def is_dead(self) -> bool:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
+        return self.process is None or self.process.poll() is not None
 
     async def kill(self) -> None:
-        if self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.kill()
             await until(self.is_dead, "the host's end")
 
     async def stop(self) -> None:

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from tests.prove.crash.stage import (
     Point,
     Stage,
     Tracer,
-    Zygote,
     until,
 )
 
@@ -55,13 +53,6 @@ class Told:
     hit_again: str = ""
     broken: str = ""
     seconds: float = 0.0
-
-
-@pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    zygote = Zygote()
-    yield zygote
-    zygote.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -89,11 +80,11 @@ def _why_no_ptrace(folder: Path) -> str:
     return ""
 
 
-async def play(name: str, point: Point | None, base: Path, zygote: Zygote) -> tuple[Stage, Told]:
+async def play(name: str, point: Point | None, base: Path) -> tuple[Stage, Told]:
     """Play a scenario with a host that is hit at the point; None: count its calls."""
     base.mkdir(parents=True)
     kind = SCENARIOS[name]
-    stage = Stage(base, zygote, kind.settings(str(base)))
+    stage = Stage(base, kind.settings(str(base)))
     scenario = kind(stage)
     told = Told(point)
     began = time.monotonic()
@@ -222,12 +213,11 @@ class Sweep:
     """Runs many points side by side."""
 
     folder: Path
-    zygote: Zygote
     told: list[Told] = field(default_factory=list)
 
     async def count(self, name: str) -> list[Point]:
         """Return every point of the scenario, from a run without a fault."""
-        stage, told = await play(name, None, self.folder / f"{name}-count", self.zygote)
+        stage, told = await play(name, None, self.folder / f"{name}-count")
         if told.broken:
             pytest.fail(f"broken without a fault: {told.broken}", pytrace=False)
         return [
@@ -245,7 +235,7 @@ class Sweep:
         async def work() -> None:
             for point in queue:
                 base = self.folder / str(point).replace("/", "-")
-                _, told = await play(point.scenario, point, base, self.zygote)
+                _, told = await play(point.scenario, point, base)
                 self.told.append(told)
                 if not told.broken:
                     shutil.rmtree(base, ignore_errors=True)
@@ -256,8 +246,8 @@ class Sweep:
         return self.told
 
 
-async def sweep_all(proof: Proof, tmp_path: Path, zygote: Zygote) -> None:
-    sweep = Sweep(tmp_path, zygote)
+async def sweep_all(proof: Proof, tmp_path: Path) -> None:
+    sweep = Sweep(tmp_path)
     everything = [point for name in NAMES for point in await sweep.count(name)]
     most = proof.choose(smoke=0, prove=MAX_AT_PROVE, everything=len(everything))
     points = proof.pick(
@@ -292,11 +282,11 @@ def _report(proof: Proof, everything: list[Point], told: list[Told], seconds: in
 
 if ONLY:
 
-    async def test_one_point_again(tmp_path: Path, zygote: Zygote) -> None:
+    async def test_one_point_again(tmp_path: Path) -> None:
         name, slash, _ = ONLY.partition("/")
         point = Point.parse(ONLY) if slash else None
 
-        _, told = await play(name, point, tmp_path / "run", zygote)
+        _, told = await play(name, point, tmp_path / "run")
 
         if told.broken:
             pytest.fail(told.broken, pytrace=False)
@@ -304,6 +294,6 @@ if ONLY:
 else:
 
     async def test_a_host_that_is_hit_anywhere_keeps_every_promise(
-        proof: Proof, tmp_path: Path, zygote: Zygote
+        proof: Proof, tmp_path: Path
     ) -> None:
-        await sweep_all(proof, tmp_path, zygote)
+        await sweep_all(proof, tmp_path)

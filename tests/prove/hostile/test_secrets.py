@@ -47,7 +47,7 @@ async def live_through_everything(start_host: StartHost, runs: Runs) -> Host:
     owner = "" if AGENT_UID is None else f"[groups.team]\nagent_uid = {AGENT_UID}\n"
     launcher = runs.launcher("acknowledge", env={}, backoff="100ms", attempts=2)
     launcher = launcher.replace("env = {}", f'env = {{ API_KEY = "{KEY}" }}')
-    host = await start_host(f'receipt_grace = "200ms"\n{owner}{launcher}')
+    host = await start_host(f'receipt_grace = "200ms"\n{owner}{launcher}', by_command=True)
     host.kill()
     await host.start("--port", "0", "--log-level", "debug")
     host.group("team").mkdir(mode=0o700)

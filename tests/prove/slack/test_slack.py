@@ -1,47 +1,15 @@
-"""Slack: kill -9 at steps of every way to ask and answer, and a Slack that is away for a minute."""
+"""A Slack that is away for a minute."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.prove.conftest import Proof
-from tests.slack.crashing import OTHERS, Kind, Teller, Zygote, from_the_posting
 from tests.slack.support import DEPLOY, Lobby
 
 from agent_runner.asking import Question
 
 pytestmark = pytest.mark.timeout(1800)
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    zygote = Zygote()
-    yield zygote
-    zygote.close()
-
-
-async def test_a_host_killed_at_any_step_keeps_every_promise_however_it_is_answered(
-    zygote: Zygote, tmp_path: Path, proof: Proof
-) -> None:
-    tell = Teller(zygote, tmp_path)
-    whole = await asyncio.gather(*(tell.die_at(None, kind) for kind in OTHERS))
-    points = [
-        (point, kind)
-        for kind, passed in zip(OTHERS, whole, strict=True)
-        for point in from_the_posting(passed)
-    ]
-    most = proof.choose(smoke=2 * len(OTHERS), prove=40 * len(OTHERS), everything=len(points))
-
-    await tell.sweep(proof.pick("Slack: steps of a question", points, most, _kind))
-
-    # The order of points varies a little, so that the last ones may not be reached.
-    assert tell.deaths > 0.7 * min(most, len(points))
-    proof.report("Slack: steps of a question", deaths=tell.deaths)
-
-
-def _kind(point: tuple[int, Kind]) -> str:
-    return point[1].name
 
 
 async def test_a_slack_that_is_away_for_a_minute_loses_no_reply(

@@ -12,9 +12,6 @@ from tests.acceptance.conftest import group, runs, shared_host, start_host
 
 __all__ = ["group", "runs", "shared_host", "start_host"]
 
-# These need root, or take from every program of this user: not for `make test`.
-collect_ignore = [] if os.environ.get("PROVE") else ["test_disk.py", "test_limits.py"]
-
 DISK_MIB = 80
 
 

@@ -1,39 +1,28 @@
 """kill -9 of the host or of its child at the steps that matter; every step in tests/prove."""
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-import pytest
-from tests.slack.crashing import Zygote
-from tests.whatsapp.crashing import CHILD, HOST, Teller, number_of
+from tests.crash.dying import CHILD, HOST
+from tests.crash.telling import Step, Teller
+from tests.crash.whatsapp import WhatsAppStory
 
 # The card is begun first, its ending second; the desk decides between.
 STEPS = [
-    (HOST, "after begin", 0),
-    (HOST, "after ask", 0),
-    (HOST, "before answer", 0),
-    (HOST, "after answer", 0),
-    (HOST, "after ask", 1),
-    (CHILD, "after ask", 0),
-    (CHILD, "before answer", 0),
-    (CHILD, "after ask", 1),
+    (HOST, Step("after begin", 1)),
+    (HOST, Step("after ask", 1)),
+    (HOST, Step("before answer", 1)),
+    (HOST, Step("after answer", 1)),
+    (HOST, Step("after ask", 2)),
+    (CHILD, Step("after ask", 1)),
+    (CHILD, Step("before answer", 1)),
+    (CHILD, Step("after ask", 2)),
 ]
 
 
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    zygote = Zygote("tests.whatsapp.dying_host")
-    yield zygote
-    zygote.close()
+async def test_a_host_or_child_killed_at_a_step_keeps_every_promise(tmp_path: Path) -> None:
+    tell = Teller(tmp_path, 3)
 
+    await tell.sweep((partial(WhatsAppStory, victim=victim), (step,)) for victim, step in STEPS)
 
-async def test_a_host_or_child_killed_at_a_step_keeps_every_promise(
-    zygote: Zygote, tmp_path: Path
-) -> None:
-    tell = Teller(zygote, tmp_path)
-    passed = await tell.die_at(None)
-
-    await tell.sweep([(who, number_of(passed, step, nth)) for who, step, nth in STEPS])
-
-    # What the host and its child do side by side comes in no fixed order, so a step may be missed.
-    assert tell.deaths >= len(STEPS) - 2
+    assert tell.deaths == len(STEPS)

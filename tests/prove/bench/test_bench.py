@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WITH_PYTHON_ALONE = ("latency", "servers", "lookups", "recovery", "slack", "status")
 LINES = {
     *("a1", "a2", "a3"),

@@ -1,0 +1,37 @@
+"""A host whose pauses are short: nothing but the time between two looks or attempts is changed.
+
+There is no setting for these pauses. The order of everything is kept, so what a test asserts holds
+for the usual pauses as well; `make prove` has the usual ones wherever it starts `pynchy serve`.
+"""
+
+from pynchy.__main__ import main as run_command
+from pynchy.bridge import cards, deliver, expire, resume, workers
+from pynchy.channels.slack import connection, posting, web
+from pynchy.ipc import watcher
+from pynchy.launchers import jobs
+from pynchy.tracking import tracker
+
+# Whoever waits for the next look or the next attempt waits a tenth of the usual time.
+PACE = 0.1
+
+
+def hurry() -> None:
+    """Shorten the pauses of this process."""
+    workers._RETRY_SECONDS *= PACE  # noqa: SLF001
+    cards._WAIT_SECONDS *= PACE  # noqa: SLF001
+    deliver.POLL_SECONDS *= PACE
+    resume.POLL_SECONDS *= PACE
+    deliver.UNDELIVERED_POLL_SECONDS *= PACE
+    expire._POLL_SECONDS *= PACE  # noqa: SLF001
+    tracker.POLL_SECONDS *= PACE
+    watcher.RESCAN_SECONDS *= PACE
+    jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
+    connection._RETRY_SECONDS *= PACE  # noqa: SLF001
+    posting._RETRY_SECONDS *= PACE  # noqa: SLF001
+    web._RETRY_SECONDS *= PACE  # noqa: SLF001
+
+
+def main() -> None:
+    """Run a command of pynchy so."""
+    hurry()
+    run_command()
