@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from tests.acceptance.conftest import StartHost
@@ -30,6 +31,13 @@ async def host(start_host: StartHost) -> Host:
     return await start_host()
 
 
+def remove(path: Path, beside: Path) -> None:
+    """Remove a folder at once: the host may put something into one that is being emptied."""
+    gone = beside / "removed"
+    path.rename(gone)
+    shutil.rmtree(gone)
+
+
 ALL = (*AGENT_FOLDERS, *HOST_FOLDERS) if os.environ.get("PROVE") else ("tasks", "pending_questions")
 
 
@@ -42,7 +50,7 @@ async def test_a_group_whose_folder_vanishes_can_ask_and_be_answered_again(
     asked = agent.ask("Before?")
     await shared_host.state(asked, "open")
 
-    shutil.rmtree(folder / name)
+    remove(folder / name, shared_host.data)
     if name in AGENT_FOLDERS:
         await until((folder / name).is_dir, f"{name} made again")
     assert shared_host.answer(asked, "Yes").status == 200
@@ -64,7 +72,7 @@ async def test_a_group_that_is_removed_and_comes_back_can_ask_again(
     shared_host: Host, group: str
 ) -> None:
     await serves(shared_host, group)
-    shutil.rmtree(shared_host.group(group))
+    remove(shared_host.group(group), shared_host.data)
     await serves(shared_host, group)
     await is_well(shared_host)
 
@@ -75,7 +83,7 @@ async def test_a_group_that_is_removed_while_it_waits_is_told_of_and_its_answer_
     agent = MailboxAgent(shared_host.group(group))
     asked = agent.ask("Deploy?")
     await shared_host.state(asked, "open")
-    shutil.rmtree(shared_host.group(group))
+    remove(shared_host.group(group), shared_host.data)
 
     await complains(shared_host, group, "gone")
     await doctor_says(shared_host, group, "gone")
@@ -95,7 +103,7 @@ async def test_a_waiting_agent_whose_group_is_removed_still_gets_its_answer(
     async with Asker(shared_host.group(group)) as asker:
         call = asyncio.create_task(asker.ask(Request((Question("Deploy?"),))))
         [question] = await shared_host.listed(group=group)
-        shutil.rmtree(shared_host.group(group))
+        remove(shared_host.group(group), shared_host.data)
         assert shared_host.answer(question["request_id"], "here it is").status == 200
         result = await call
 
@@ -109,7 +117,7 @@ async def test_a_swept_question_of_a_removed_group_ends_as_undeliverable(
     agent = MailboxAgent(shared_host.group(group))
     asked = agent.ask("Deploy?")
     await shared_host.state(asked, "open")
-    shutil.rmtree(shared_host.group(group))
+    remove(shared_host.group(group), shared_host.data)
 
     code, out, err = await shared_host.cli("sweep")
 
@@ -129,7 +137,7 @@ async def test_all_mailboxes_removed_and_what_was_open_can_still_be_answered(
     await host.listed(4)
     resumable.die()
 
-    shutil.rmtree(host.data / "ipc")
+    remove(host.data / "ipc", host.data)
     await until((host.data / "ipc").is_dir, "ipc/ made again")
     for request_id in [*asked, late]:
         assert host.answer(request_id, "Yes").status == 200

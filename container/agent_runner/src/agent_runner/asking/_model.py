@@ -35,6 +35,7 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
     UNDELIVERABLE = "undeliverable"
+    CLEARED = "cleared"
     PENDING = "pending"
     ELSEWHERE = "elsewhere"
     ERROR = "error"
