@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pynchy.cli.text import read_moment
-from pynchy.model import Answer, Option, Question
+from pynchy.model import AcceptsText, Answer, Option, Question
 
 Json = dict[str, Any]
 
@@ -122,12 +122,20 @@ def _question(view: Json) -> Question:
     return Question(
         text=_text(view, "question"),
         header=_text(view, "header"),
-        options=tuple(
-            Option(_text(o, "label"), _text(o, "description"), _text(o, "preview")) for o in options
-        ),
+        options=tuple(_option(option) for option in options),
         multi_select=bool(view.get("multiSelect")),
         default=tuple(view.get("default") or ()),
+        accepts_text=_accepts_text(view),
     )
+
+
+def _option(view: Json) -> Option:
+    return Option(*(_text(view, name) for name in ("label", "description", "preview", "value")))
+
+
+def _accepts_text(view: Json) -> AcceptsText:
+    said = _text(view, "accepts_text")
+    return AcceptsText(said) if said in set(AcceptsText) else AcceptsText.ANSWER
 
 
 def _card(view: Json) -> HostCard:
