@@ -170,7 +170,8 @@ def without_short_id(text: str, short_id: str) -> str | None:
 def _one(sender: Author, posted: PostedCard, click: Click, number: int) -> Reply:
     answer = _answer(posted, click, number)
     if answer is None:
-        raise InvalidReply("choose something or write your answer, then submit")
+        words = " or write your answer" if _question(posted, number).takes_words_alone else ""
+        raise InvalidReply(f"choose something{words}, then submit")
     only = _only(posted, number)
     if answer.selected or answer.text is None:
         return sender.reply(posted, answers=(answer,), question=only)
