@@ -42,7 +42,10 @@ class HostEnding:
 
 @dataclass(frozen=True, slots=True)
 class HostQuestion:
-    """A question as the host tells it."""
+    """A question as the host tells it.
+
+    `drafts` are the questions, by their numbers from 0, that somebody has answered, and who did.
+    """
 
     request_id: str
     short_id: str
@@ -59,7 +62,7 @@ class HostQuestion:
     parked: bool
     questions: tuple[Question, ...]
     cards: tuple[HostCard, ...]
-    answered_numbers: frozenset[int]
+    drafts: tuple[tuple[int, str], ...]
     ending: HostEnding | None
     delivered: str
     delivered_at: datetime | None
@@ -81,6 +84,11 @@ class HostQuestion:
     def due_at(self) -> datetime:
         """When it ends by itself."""
         return min(self.expires_at, self.defaults_at or self.expires_at)
+
+    @property
+    def answered_numbers(self) -> frozenset[int]:
+        """The numbers, from 0, of the questions that somebody has answered already."""
+        return frozenset(number for number, _ in self.drafts)
 
     @property
     def missing(self) -> tuple[tuple[int, Question], ...]:
@@ -107,7 +115,7 @@ def read_question(view: Json) -> HostQuestion:
         parked=bool(view.get("parked", False)),
         questions=tuple(_question(q) for q in view.get("questions", ())),
         cards=tuple(_card(card) for card in view.get("cards", ())),
-        answered_numbers=frozenset(draft["question"] for draft in view.get("drafts", ())),
+        drafts=tuple((d["question"], _text(d, "by")) for d in view.get("drafts", ())),
         ending=_ending(view["ending"]) if view.get("ending") else None,
         delivered=_text(view, "delivered"),
         delivered_at=_moment(view, "delivered_at"),
