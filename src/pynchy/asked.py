@@ -12,9 +12,9 @@ from enum import StrEnum
 class Kind(StrEnum):
     """What sort of thing waits for a person; a word for listings, and nothing else."""
 
-    QUESTION = "question"
     APPROVAL = "approval"
     PERMISSION = "permission"
+    QUESTION = "question"
 
 
 class AcceptsText(StrEnum):
