@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 from pynchy.errors import InvalidReply
@@ -27,7 +28,8 @@ _DIGITS = re.compile(r"[0-9]{1,3}\Z")
 _AROUND = " .()[]\ufe0f\u20e3"
 # So many letters a label has where one is easily wrong, and where two are.
 _ONE_WRONG, _TWO_WRONG = 3, 8
-_MAX_NEAR_LENGTH = 600
+# Longer than any label, and no slip of the finger: to compare it would take long.
+MAX_NEAR_LENGTH = 600
 _MAX_NOTE_CUTS = 20
 _MOST_NEAR = 3
 _BRIEF = 60
@@ -77,7 +79,7 @@ def no_words(question: Question, lead: str = "") -> str:
 
 def near_labels(typed: str, labels: Sequence[str]) -> tuple[str, ...]:
     """Return the labels, at most a few, that the text is nearly: a letter or two are wrong."""
-    if len(typed) > _MAX_NEAR_LENGTH:
+    if len(typed) > MAX_NEAR_LENGTH:
         return ()
     text = _fold(typed)
     return tuple(label for label in labels if _is_near(text, _fold(label)))[:_MOST_NEAR]
@@ -140,6 +142,7 @@ def _is_within(text: str, label: str, edits: int) -> bool:
     return any(_is_within(*pair, edits - 1) for pair in changed)
 
 
+@lru_cache(maxsize=1024)
 def _fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -257,11 +260,15 @@ class Choices:
     def _parts(self, value: str) -> list[str]:
         """Return `1, 3` as two values; a text with commas stays one."""
         parts = SEPARATOR.split(value)
-        return parts if all(map(self._is_option, parts)) else [value]
+        is_option = self._is_option if len(value) > MAX_NEAR_LENGTH else self._is_nearly_option
+        return parts if all(map(is_option, parts)) else [value]
 
     def _is_option(self, part: str) -> bool:
         """True if the text can be nothing but an option, be it a wrong one."""
-        return bool(self.meant(part) or read_number(part) is not None or self._near(part))
+        return bool(self.meant(part)) or read_number(part) is not None
+
+    def _is_nearly_option(self, part: str) -> bool:
+        return self._is_option(part) or bool(self._near(part))
 
     def _near(self, typed: str) -> tuple[str, ...]:
         return near_labels(typed, self.labels) if self.asks_back else ()

@@ -325,7 +325,8 @@ class Reply:
     """Raw human input to a question, before anybody has judged it.
 
     Either `values` (numbers, labels or text, to be matched), or `answers` where the channel knows
-    what was ticked and what was written. `question` counts from 1 where they answer only that one.
+    what was ticked and what was written: one for each question, of which those that somebody has
+    answered before may be empty. `question` counts from 1 where they answer only that one.
     Where the channel knows the `group`, the target is the id of a request of that group alone.
     """
 

@@ -304,6 +304,10 @@ def test_a_long_text_is_compared_with_long_labels_in_no_time() -> None:
 
     assert matching.match(question, ("x" + "ba" * 249,)).text is not None
     assert matching.match(question, ("ab" * 10_000,)).text is not None
+    several = replace(question, multi_select=True)
+    slips = "".join(f"{label[:-1]}, " for label in question.labels[:39])
+    for surface in SURFACES:
+        assert surface(several, slips.strip(", ")).startswith("wrote")
 
 
 def test_a_default_that_is_nearly_a_label_is_meant_as_it_stands() -> None:

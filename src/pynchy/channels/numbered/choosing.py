@@ -17,6 +17,7 @@ from pynchy.channels.numbered import vocabulary
 from pynchy.channels.numbered.normalize import FAR_OUT, Numbers, count, fold, fold_said, is_blank
 from pynchy.choices import (
     LINE,
+    MAX_NEAR_LENGTH,
     SEPARATOR,
     ask_back,
     cut_notes,
@@ -294,10 +295,16 @@ def _missed(choices: LabelIndex, text: str) -> _NearMiss | None:
     labels = choices.question.labels
     if near := near_labels(text, labels):
         return _NearMiss(near)
-    parts = SEPARATOR.split(text) if choices.question.multi_select else []
-    wrong = [part for part in parts if not choices.exact(part) and count(part) is None]
-    found = [near_labels(part, labels) for part in wrong]
-    return _NearMiss(found[0]) if found and all(found) else None
+    may_be_list = choices.question.multi_select and len(text) <= MAX_NEAR_LENGTH
+    parts = SEPARATOR.split(text) if may_be_list else []
+    for part in parts:
+        if choices.exact(part) or count(part):
+            continue
+        found = near_labels(part, labels)
+        if not found:
+            return None
+        near = near or found
+    return _NearMiss(near) if near else None
 
 
 def _begun(choices: LabelIndex, text: str) -> Choice | None:
