@@ -10,6 +10,38 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from pynchy.asked import AcceptsText, Answer, Kind, Option, Question
+
+__all__ = [
+    "GROUP_PATTERN",
+    "ID_PATTERN",
+    "AcceptsText",
+    "Answer",
+    "Card",
+    "CardRef",
+    "CardState",
+    "DeliveryPath",
+    "Draft",
+    "Ending",
+    "GroupName",
+    "Kind",
+    "Late",
+    "Option",
+    "OutcomeKind",
+    "PendingQuestion",
+    "Question",
+    "Reply",
+    "RequestId",
+    "Session",
+    "SessionId",
+    "SessionState",
+    "ShortId",
+    "ShownCard",
+    "State",
+    "Unconfirmed",
+    "Urgency",
+]
+
 RequestId = NewType("RequestId", str)
 ShortId = NewType("ShortId", str)
 GroupName = NewType("GroupName", str)
@@ -17,12 +49,6 @@ SessionId = NewType("SessionId", str)
 
 ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
-
-
-class Kind(StrEnum):
-    """What sort of thing waits for a person."""
-
-    QUESTION = "question"
 
 
 class Urgency(StrEnum):
@@ -97,44 +123,6 @@ class SessionState(StrEnum):
     WAITING = "waiting"
     PARKED = "parked"
     ENDED = "ended"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One of the choices that the agent offers."""
-
-    label: str
-    description: str = ""
-    preview: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One thing that the agent asks."""
-
-    text: str
-    header: str = ""
-    options: tuple[Option, ...] = ()
-    multi_select: bool = False
-    default: tuple[str, ...] = ()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the options, in order."""
-        return tuple(option.label for option in self.options)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a person chose and wrote for one question."""
-
-    selected: tuple[str, ...] = ()
-    text: str | None = None
-
-    def describe(self) -> str:
-        """The answer in one line."""
-        parts = [", ".join(self.selected)] if self.selected else []
-        return " — ".join([*parts, self.text] if self.text else parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +329,8 @@ class Reply:
     """Raw human input to a question, before anybody has judged it.
 
     Either `values` (numbers, labels or text, to be matched), or `answers` where the channel knows
-    what was ticked and what was written. `question` counts from 1 where they answer only that one.
+    what was ticked and what was written: one for each question, of which those that somebody has
+    answered before may be empty. `question` counts from 1 where they answer only that one.
     Where the channel knows the `group`, the target is the id of a request of that group alone.
     """
 

@@ -67,6 +67,56 @@ async def test_a_click_is_shown_at_once_and_called_answered_only_when_it_is_on_t
     assert outcome_path(host, request_id).exists()
 
 
+async def test_where_only_options_count_a_card_has_no_field_for_words(
+    host: Host, open_window: OpenWindow
+) -> None:
+    options = {"question": "Deploy?", "options": ["Yes", "No"], "options_only": True}
+    one = ask(host, questions=[options])
+    two = ask(host, questions=[options, {"question": "Why?"}])
+    window = await open_window(host)
+    card, form = await window.shown(one), await window.shown(two)
+
+    await expect(card.locator("textarea")).to_have_count(0)
+    await card.get_by_role("button", name="Send").click()
+    await window.says(card, "Choose an option first")
+    await form.get_by_label("Your answer").fill("because")
+    await form.get_by_role("button", name="Send").click()
+    await window.says(form, "Question 1 has no answer yet")
+    await form.get_by_label("No").check()
+    await form.get_by_role("button", name="Send").click()
+    await window.says(form, "Answered by ana")
+    await card.get_by_role("button", name="Yes").click()
+    await window.says(card, "Answered by ana")
+
+    assert [answer["text"] for answer in host.question(two)["ending"]["answers"]] == [
+        None,
+        "because",
+    ]
+
+
+async def test_a_part_that_somebody_else_has_answered_is_left_to_them(
+    host: Host, open_window: OpenWindow
+) -> None:
+    request_id = ask(host, questions=[{"question": "Where?"}, {"question": "Why?"}])
+    window = await open_window(host)
+    card = await window.shown(request_id)
+    body = {"values": ["here"], "question": 1, "by": "ben"}
+    assert host.http("POST", f"/api/questions/{request_id}/answer", body).status == 202
+    await window.says(card, "Answered in part by ben: only they can change this")
+
+    fields = card.get_by_label("Your answer")
+    await fields.nth(0).fill("there")
+    await fields.nth(1).fill("because")
+    await card.get_by_role("button", name="Send").click()
+    await window.says(card, "Not taken: question 1 was answered by ben already: here")
+    await fields.nth(0).fill("")
+    await card.get_by_role("button", name="Send").click()
+    await window.says(card, "Answered by ben, ana")
+
+    texts = [answer["text"] for answer in host.question(request_id)["ending"]["answers"]]
+    assert texts == ["here", "because"]
+
+
 async def test_several_questions_are_one_form_with_boxes_and_text(
     host: Host, open_window: OpenWindow
 ) -> None:

@@ -16,6 +16,7 @@ from pynchy.http.api import make_api
 from pynchy.http.pages import InboxPages
 from pynchy.ipc.intake import Registry
 from pynchy.model import (
+    AcceptsText,
     CardState,
     DeliveryPath,
     Kind,
@@ -55,6 +56,7 @@ WORDS: dict[str, type[StrEnum]] = {
     "event type": EventKind,
     "question state": State,
     "question kind": Kind,
+    "what own words are": AcceptsText,
     "question urgency": Urgency,
     "question delivered": DeliveryPath,
     "outcome": OutcomeKind,

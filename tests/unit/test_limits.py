@@ -3,14 +3,15 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.prove.world import KEPT, WAIT, World
 
 from pynchy.config import Settings
-from pynchy.errors import MalformedRequest, PartTaken
-from pynchy.model import GroupName, Reply, RequestId
+from pynchy.errors import InvalidReply, MalformedRequest, PartTaken
+from pynchy.model import Answer, GroupName, Reply, RequestId
 from pynchy.testing import FakeClock, FakeLauncher
 
 
@@ -94,6 +95,21 @@ async def test_a_part_that_somebody_has_answered_is_taken_from_nobody_else(world
     assert ended.ending is not None
     assert [answer.text for answer in ended.ending.answers] == ["yes", "b"]
     assert ended.ending.by == "ana, bo"
+
+
+async def test_a_part_that_is_left_empty_stays_as_somebody_has_answered_it(world: World) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    both = Reply("q0", "bo", "local", answers=(Answer(), Answer(text="b")))
+
+    with pytest.raises(InvalidReply, match="an answer is missing"):
+        await world.answers.answer(both)
+    await world.answers.answer(part(1, "yes", by="ana"))
+    with pytest.raises(InvalidReply, match="an answer is missing"):
+        await world.answers.answer(replace(both, answers=(Answer(), Answer())))
+    ended = await world.answers.answer(both)
+
+    assert ended.ending is not None
+    assert [answer.text for answer in ended.ending.answers] == ["yes", "b"]
 
 
 async def test_a_default_that_is_due_while_somebody_begins_to_answer_does_not_count(

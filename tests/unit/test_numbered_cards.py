@@ -19,6 +19,7 @@ from pynchy.channels.numbered import (
 from pynchy.channels.text import length
 from pynchy.errors import AlreadyOver, InvalidReply
 from pynchy.model import (
+    AcceptsText,
     Answer,
     Card,
     Draft,
@@ -68,15 +69,42 @@ def test_numbered_card_counts_the_options_of_each_question_from_one() -> None:
     assert any("“1: 2, 2: 1 3, 3: your words”" in line for line in lines)
 
 
+def test_numbered_card_says_of_which_questions_own_words_are_an_answer() -> None:
+    only = replace(DEPLOY, accepts_text=AcceptsText.NO)
+
+    [some] = [line for line in lines_of(only, REASON) if line.startswith("Reply to all")]
+    [none] = [line for line in lines_of(only, only) if line.startswith("Reply to all")]
+
+    assert "Your own words are fine for 2 only." in some
+    assert "own words" not in none
+
+
 @pytest.mark.parametrize(
     ("asked", "how"),
     [
+        (replace(DEPLOY, accepts_text=AcceptsText.NO), "Reply 1–3. #ab12"),
+        (
+            replace(COLOURS, accepts_text=AcceptsText.NO),
+            "Reply with one or more of 1–3, such as “1 3”. #ab12",
+        ),
+        (
+            replace(DEPLOY, accepts_text=AcceptsText.NOTE),
+            "Reply 1–3; a note can go along, such as “1: not now”. #ab12",
+        ),
         (DEPLOY, "Reply 1–3, or your own words. #ab12"),
         (COLOURS, "Reply with one or more of 1–3, such as “1 3”, or your own words. #ab12"),
         (REASON, "Reply in your own words. #ab12"),
         (question("?", "Only"), "Reply 1, or your own words. #ab12"),
     ],
-    ids=["one choice", "several choices", "words", "one option"],
+    ids=[
+        "one choice alone",
+        "several choices alone",
+        "choice and note",
+        "one choice",
+        "several choices",
+        "words",
+        "one option",
+    ],
 )
 def test_numbered_card_tells_how_each_kind_is_answered(asked: Question, how: str) -> None:
     assert how in lines_of(asked)

@@ -10,7 +10,7 @@ from pynchy.bridge import matching
 from pynchy.channels.numbered.choosing import LabelIndex, Picked, Unclear, Written, choose
 from pynchy.channels.slack.replies import _typed
 from pynchy.errors import InvalidReply
-from pynchy.model import Answer, Option, Question
+from pynchy.model import AcceptsText, Answer, Option, Question
 
 CHOICE = Question("Which?", options=(Option("Red"), Option("Blue"), Option("42")))
 MULTI = Question(
@@ -148,7 +148,7 @@ def at_the_desk(question: Question, typed: str) -> str:
 def in_a_slack_field(question: Question, typed: str) -> str:
     """What the text field of a Slack card makes of it."""
     try:
-        return told(_typed(question, Answer(text=typed)))
+        return told(matching.check(question, _typed(question, Answer(text=typed))))
     except InvalidReply as exc:
         return f"refused: {exc}"
 
@@ -156,8 +156,8 @@ def in_a_slack_field(question: Question, typed: str) -> str:
 def in_a_numbered_chat(question: Question, typed: str) -> str:
     """What a numbered chat makes of it."""
     match choose(LabelIndex.of(question), typed):
-        case Picked(labels):
-            return told(Answer(labels))
+        case Picked(labels, _, note):
+            return told(Answer(labels, note))
         case Unclear(why):
             return f"refused: {why}"
         case Written(text):
@@ -168,7 +168,157 @@ SURFACES = (at_the_desk, in_a_slack_field, in_a_numbered_chat)
 
 
 def told(answer: Answer) -> str:
-    return f"chose {'+'.join(answer.selected)}" if answer.selected else f"wrote {answer.text}"
+    chosen = [f"chose {'+'.join(answer.selected)}"] if answer.selected else []
+    return ", ".join(chosen + ([f"wrote {answer.text}"] if answer.text else []))
+
+
+YES_NO = ask("Yes", "No")
+STAGING = ask("Production", "Staging")
+VERSIONS = ask("v1.2.3", "v1.2.4")
+
+
+@pytest.mark.parametrize(
+    ("question", "typed", "expected"),
+    [
+        # One letter: swapped, changed, put in, left out.
+        (YES_NO, "yse", "refused: did you mean “Yes”? Say “1” for number 1"),
+        (YES_NO, "YED", "refused: did you mean “Yes”?"),
+        (YES_NO, "yess", "refused: did you mean “Yes”?"),
+        (YES_NO, "ys", "refused: did you mean “Yes”?"),
+        # Labels of two letters are too short to be nearly anything.
+        (YES_NO, "on", "wrote on"),
+        (YES_NO, "noo", "wrote noo"),
+        # Two letters, where the label has eight or more.
+        (STAGING, "porductoin", "refused: did you mean “Production”?"),
+        (STAGING, "prodction", "refused: did you mean “Production”?"),
+        (STAGING, "stagnig", "refused: did you mean “Staging”?"),
+        (STAGING, "satgnig", "wrote satgnig"),
+        (STAGING, "roductn", "wrote roductn"),
+        (VERSIONS, "v1.2.5", "refused: did you mean “v1.2.3” or “v1.2.4”?"),
+        # Other words, and more of them, are own words.
+        (YES_NO, "yes please", "wrote yes please"),
+        (YES_NO, "maybe", "wrote maybe"),
+        (STAGING, "staging first", "wrote staging first"),
+        (STAGING, "ours", "wrote ours"),
+        (ask("Ship it", "Wait"), "shp it", "refused: did you mean “Ship it”?"),
+        (MULTI, "gren", "refused: did you mean “Green”?"),
+        (MULTI, "red, gren", "refused: did you mean “Green”?"),
+        (MULTI, "1, bleu", "refused: did you mean “Blue”?"),
+        (MULTI, "red, or rather gren", "wrote red, or rather gren"),
+        # What is exactly a label or its number is no near miss of another.
+        (VERSIONS, "v1.2.4", "chose v1.2.4"),
+        (ask("Now", "Nov"), "nov", "chose Nov"),
+        # In quotation marks it is meant as it stands.
+        (YES_NO, '"yse"', "wrote yse"),
+        (YES_NO, "“yse”", "wrote yse"),
+        (YES_NO, "'yse'", "wrote yse"),
+        (YES_NO, '"2027"', "wrote 2027"),
+        (YES_NO, '"yes"', "chose Yes"),
+        (YES_NO, '"yes" or "no"', 'wrote "yes" or "no"'),
+        (ask('"Yes"', "No"), '"Yes"', 'chose "Yes"'),
+        (ask('"Yes"', "No"), '"Yse"', "wrote Yse"),
+    ],
+)
+def test_what_is_nearly_a_label_is_asked_back_on_every_surface(
+    question: Question, typed: str, expected: str
+) -> None:
+    for surface in SURFACES:
+        said = surface(question, typed)
+        is_refusal = expected.startswith("refused")
+        assert said.startswith(expected) if is_refusal else said == expected, surface.__name__
+
+
+ONLY = replace(YES_NO, accepts_text=AcceptsText.NO)
+ONLY_MULTI = replace(MULTI, accepts_text=AcceptsText.NO)
+NOTED = replace(YES_NO, accepts_text=AcceptsText.NOTE)
+NOTED_MULTI = replace(MULTI, accepts_text=AcceptsText.NOTE)
+OPTIONS_ALONE = "refused: this question takes only its options, not your own words: choose 1 to "
+NEEDS_CHOICE = "refused: words alone are no answer here: choose 1 to "
+
+
+@pytest.mark.parametrize(
+    ("question", "typed", "expected"),
+    [
+        (ONLY, "1", "chose Yes"),
+        (ONLY, "no", "chose No"),
+        (ONLY, "maybe", f"{OPTIONS_ALONE}2"),
+        (ONLY, '"yse"', f"{OPTIONS_ALONE}2"),
+        (ONLY, "1: but slowly", f"{OPTIONS_ALONE}2"),
+        (ONLY, "yse", "refused: did you mean “Yes”? Say “1” for number 1"),
+        (ONLY_MULTI, "1, 3", "chose Red+Green"),
+        (ONLY_MULTI, "1, and grey", f"{OPTIONS_ALONE}3"),
+        (NOTED, "2", "chose No"),
+        (NOTED, "not now", f"{NEEDS_CHOICE}2; words can go along, such as “1: not now”"),
+        (NOTED, "no, not now", f"{NEEDS_CHOICE}2"),
+        (NOTED, "2: not now", "chose No, wrote not now"),
+        (NOTED, "No: not now", "chose No, wrote not now"),
+        (NOTED, "yes\nbut slowly: it is Friday", "chose Yes, wrote but slowly: it is Friday"),
+        (NOTED, "maybe: not now", f"{NEEDS_CHOICE}2"),
+        (NOTED_MULTI, "1, 3: but slowly", "chose Red+Green, wrote but slowly"),
+        # Without options there is nothing but words.
+        (replace(TEXT, accepts_text=AcceptsText.NO), "because", "wrote because"),
+    ],
+)
+def test_own_words_count_as_far_as_the_question_accepts_them_on_every_surface(
+    question: Question, typed: str, expected: str
+) -> None:
+    for surface in SURFACES:
+        said = surface(question, typed)
+        is_refusal = expected.startswith("refused")
+        assert said.startswith(expected) if is_refusal else said == expected, surface.__name__
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_taken"),
+    [
+        (YES_NO, Answer(text="yse"), True),
+        (YES_NO, Answer(("Yes",), "but slowly"), True),
+        (ONLY, Answer(("Yes",)), True),
+        (ONLY, Answer(("Yes",), "but slowly"), False),
+        (ONLY, Answer(text="maybe"), False),
+        (NOTED, Answer(("Yes",), "but slowly"), True),
+        (NOTED, Answer(("Yes",)), True),
+        (NOTED, Answer(text="maybe"), False),
+        (NOTED, Answer(text="1: not now"), False),
+    ],
+)
+def test_what_was_ticked_and_written_is_taken_as_far_as_the_question_accepts_it(
+    question: Question, answer: Answer, *, is_taken: bool
+) -> None:
+    if is_taken:
+        assert matching.check(question, answer) == answer
+    else:
+        with pytest.raises(InvalidReply, match=r"only its options|words alone are no answer"):
+            matching.check(question, answer)
+
+
+def test_what_to_type_instead_begins_with_the_number_of_the_question() -> None:
+    with pytest.raises(InvalidReply, match="Say “2: 1” for number 1"):
+        matching.match(YES_NO, ("yse",), "2: ")
+    with pytest.raises(InvalidReply, match="such as “2: 1: not now”"):
+        matching.match(NOTED, ("later",), "2: ")
+
+
+def test_a_long_text_is_compared_with_long_labels_in_no_time() -> None:
+    question = ask(*(f"{number:03}{'ab' * 248}" for number in range(100)))
+
+    assert matching.match(question, ("x" + "ba" * 249,)).text is not None
+    assert matching.match(question, ("ab" * 10_000,)).text is not None
+    several = replace(question, multi_select=True)
+    slips = "".join(f"{label[:-1]}, " for label in question.labels[:39])
+    for surface in SURFACES:
+        assert surface(several, slips.strip(", ")).startswith("wrote")
+
+
+def test_a_default_that_is_nearly_a_label_is_meant_as_it_stands() -> None:
+    asked = replace(YES_NO, default=("yse",))
+
+    assert matching.defaults((asked,)) == (Answer(text="yse"),)
+
+
+def test_a_default_that_is_no_option_is_refused_where_only_options_count() -> None:
+    with pytest.raises(InvalidReply, match="takes only its options"):
+        matching.defaults((replace(ONLY, default=("later",)),))
 
 
 def test_a_default_is_a_label_even_if_it_is_another_options_number() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pynchy import wire
 from pynchy.errors import MalformedRequest
-from pynchy.model import Option
+from pynchy.model import AcceptsText, Kind, Option, Question
+from pynchy.testing import make_pending
 
 ASK: dict[str, Any] = {
     "v": 1,
@@ -17,6 +18,9 @@ ASK: dict[str, Any] = {
     "request_id": "q1",
     "questions": [{"question": "Deploy?", "options": ["Yes", {"label": "No", "preview": "x"}]}],
 }
+
+# Of ASK, as the first hosts kept it.
+DIGEST_OF_0_1 = "c4d10849795db51c0d5543e8ac089d882ac38733bd2a0e6e345c9ab0278946af"
 
 
 def read(body: object, name: str = "name") -> wire.Request:
@@ -49,6 +53,8 @@ def test_options_may_be_plain_strings_and_unknown_fields_are_ignored() -> None:
         ({"questions": [{"question": "x", "options": [""]}]}, "options.0.label"),
         ({"questions": [{"question": "x", "options": ["a"] * 101}]}, "at most 100 items"),
         ({"questions": [{"question": "x", "default": ["a", "b"]}]}, "needs multiSelect"),
+        ({"questions": [{"question": "x", "options_only": True}]}, "needs options to choose from"),
+        ({"questions": [{"question": "x", "options_only": "yes"}]}, "options_only"),
         ({"urgency": "huge"}, "urgency"),
         ({"wait_seconds": -1}, "wait_seconds"),
         ({"wait_seconds": "60"}, "wait_seconds"),
@@ -104,6 +110,50 @@ def test_the_same_request_has_the_same_digest_whatever_its_order() -> None:
 
     assert digests[0] == digests[1]
     assert digests[0] != digests[2]
+
+
+def with_options_only(value: object) -> dict[str, Any]:
+    return {**ASK, "questions": [{**ASK["questions"][0], "options_only": value}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "accepts_text"),
+    [(True, AcceptsText.NO), (False, AcceptsText.ANSWER), (None, AcceptsText.ANSWER)],
+)
+def test_a_question_with_options_only_accepts_no_text(
+    value: object, accepts_text: AcceptsText
+) -> None:
+    request = read(with_options_only(value))
+
+    assert isinstance(request, wire.AskRequest)
+    assert request.questions[0].to_model().accepts_text is accepts_text
+
+
+def test_the_digest_of_a_question_that_was_asked_before_options_only_stays_its_own() -> None:
+    bodies = (ASK, with_options_only(value=False), with_options_only(value=True))
+
+    digests = [wire.AskRequest.model_validate(body).digest() for body in bodies]
+
+    assert digests[0] == digests[1] == DIGEST_OF_0_1
+    assert digests[0] != digests[2]
+
+
+def test_what_a_question_accepts_is_kept_and_told_only_where_it_is_unusual() -> None:
+    usual = make_pending()
+    question = Question(
+        "Deploy?", options=(Option("Yes, now", value="yes"),), accepts_text=AcceptsText.NOTE
+    )
+    unusual = make_pending(questions=(question,), kind=Kind.APPROVAL)
+
+    assert wire.read_pending(wire.pending_json(usual)) == usual
+    assert wire.read_pending(wire.pending_json(unusual)) == unusual
+    told = wire.pending_view(unusual)
+    assert (told["kind"], told["questions"][0]["accepts_text"]) == ("approval", "note")
+    assert told["questions"][0]["options"][0]["value"] == "yes"
+    told = wire.pending_view(usual)
+    assert told["kind"] == "question"
+    assert told["questions"][0].keys() == {"question", "header", "options", "multiSelect"}
+    assert told["questions"][0]["options"][0].keys() == {"label", "description", "preview"}
 
 
 JSON = st.recursive(

@@ -212,7 +212,13 @@ def _matched(
 def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:
     if len(answers) != len(pending.questions):
         raise InvalidReply(f"{len(pending.questions)} answers are needed, {len(answers)} came")
-    pairs = zip(pending.questions, answers, strict=True)
-    return {
-        number: matching.check(question, answer) for number, (question, answer) in enumerate(pairs)
+    numbered = enumerate(zip(pending.questions, answers, strict=True))
+    # What is left empty stays as somebody has answered it before.
+    given = {
+        number: matching.check(question, answer)
+        for number, (question, answer) in numbered
+        if answer.describe().strip() or number + 1 not in pending.answered
     }
+    if not given:
+        raise InvalidReply("an answer is missing")
+    return given

@@ -1,7 +1,7 @@
 """Turn what a person typed or clicked into answers to what was asked.
 
 A number means the position that is shown (see `choices`); one that fits no option is refused rather
-than taken as text, and everything else is free text.
+than taken as text, and everything else is free text, where the question accepts that.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from pynchy.choices import Choices
+from pynchy.choices import no_words, read_typed
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Draft, Ending, OutcomeKind, Question
 
@@ -36,26 +36,10 @@ def match(question: Question, values: tuple[str, ...], lead: str = "") -> Answer
 
     `lead` is what a person types before the answer to this question of several.
     """
-    cleaned = [value.strip() for value in values if value.strip()]
-    whole = " ".join(cleaned)
-    if not cleaned:
-        raise InvalidReply("an answer is missing")
-    if not question.options:
-        return check(question, Answer(text=whole))
-    choices = Choices.of(question.labels, lead)
-    if question.multi_select:
-        chosen, rest = choices.find_several(cleaned)
-        return check(question, Answer(chosen, rest or None))
-    if label := choices.find(whole):
-        return Answer(selected=(label,))
-    # One choice and several words: prose, unless every word is a choice of its own.
-    if all(choices.meant(value) for value in cleaned):
-        labels = [choices.find(value) for value in cleaned]
-        return check(question, Answer(tuple(label for label in labels if label)))
-    return check(question, Answer(text=whole))
+    return check(question, read_typed(question, values, lead), lead)
 
 
-def check(question: Question, answer: Answer) -> Answer:
+def check(question: Question, answer: Answer, lead: str = "") -> Answer:
     """Return the answer if the question allows it. Raise InvalidReply otherwise."""
     text = answer.text.strip() if answer.text else None
     labels = frozenset(question.labels)
@@ -68,6 +52,9 @@ def check(question: Question, answer: Answer) -> Answer:
         raise InvalidReply("an answer is missing")
     if text and len(text) > MAX_TEXT:
         raise InvalidReply(f"an answer may have at most {MAX_TEXT} characters")
+    taken = question.takes_words if answer.selected else question.takes_words_alone
+    if text and not taken:
+        raise InvalidReply(no_words(question, lead))
     return Answer(answer.selected, text)
 
 
@@ -91,4 +78,5 @@ def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
 def _default(question: Question) -> Answer:
     if set(question.default) <= set(question.labels):
         return check(question, Answer(tuple(dict.fromkeys(question.default))))
-    return match(question, question.default)
+    # No person typed it: what is nearly a label is meant as it stands.
+    return check(question, read_typed(question, question.default, asks_back=False))

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from pynchy.choices import read_typed
 from pynchy.cli.options import (
     TEXT,
     by_option,
@@ -62,7 +63,9 @@ def _hint(question: Question) -> str:
     if not question.options:
         return "in your own words"
     numbers = f"1-{len(question.options)}"
-    return f"{numbers}, several with commas" if question.multi_select else f"{numbers} or text"
+    if question.multi_select:
+        return f"{numbers}, several with commas"
+    return f"{numbers} or text" if question.takes_words_alone else numbers
 
 
 def _split(question: Question, value: str) -> tuple[str, ...]:
@@ -85,19 +88,24 @@ def _drop_typed_ahead() -> None:
 @id_argument
 @click.argument("values", type=TEXT, metavar="VALUE...", nargs=-1)
 @click.option("--question", type=click.IntRange(1), metavar="N", help="Answer only question N.")
+@click.option("--text", type=TEXT, metavar="TEXT", help="Your own words, compared with no option.")
 @json_option
 @by_option
 @data_dir_option
 def answer_command(  # noqa: PLR0913 - one for each option
+    *,
     target: str,
     values: tuple[str, ...],
     question: int | None,
+    text: str | None,
     by: str,
     data: DataFolder,
-    *,
     as_json: bool,
 ) -> None:
     r"""Answer a question by the number or label of an option, or in your own words.
+
+    What is nearly a label is not taken: you are asked whether the option is meant. With --text the
+    words are the answer as they stand; beside a VALUE they go along with that option.
 
     With several questions, give one value for each, or one question at a time with --question.
     Without a value the question is shown and you are asked. An answer that begins with a dash goes
@@ -113,9 +121,11 @@ def answer_command(  # noqa: PLR0913 - one for each option
       pynchy answer k7qm 1
       pynchy answer k7qm Yes
       pynchy answer k7qm --question 2 "only the staging servers"
+      pynchy answer k7qm --text "yse"
+      pynchy answer k7qm Yes --text "but not before six"
       pynchy answer k7qm Yes --json | jq -r .ending.answered_by
     """
-    if not values:
+    if not values and text is None:
         if as_json:
             raise click.UsageError("--json needs the answer beside it: VALUE...")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -123,16 +133,40 @@ def answer_command(  # noqa: PLR0913 - one for each option
     client = HostClient.of(data)
     view = find_question(client, target)
     answering = _Answering(client, view, by, question)
-    if not values:
+    if not values and text is None:
         _ask_person(answering)
         return
     try:
+        said = _said(view, question, values, text)
         if as_json:
-            answering.send_silently(values)
+            answering.send_silently(said)
         else:
-            answering.send(values)
+            answering.send(said)
     except InvalidReply as exc:
         raise InvalidReply(f"{exc}\n{_allowed(view, question)}".strip()) from exc
+
+
+def _said(
+    view: dict[str, Any], number: int | None, values: tuple[str, ...], text: str | None
+) -> dict[str, Any]:
+    """Return the answer as the host takes it: values that it matches, or what is said for sure."""
+    if text is None:
+        return {"values": list(values)}
+    asked = read_question(view).questions
+    if number is None and len(asked) > 1:
+        raise click.UsageError("which question is --text for? Say it: --question N")
+    chosen: tuple[str, ...] = ()
+    if values and (number or 1) <= len(asked):
+        chosen = _chosen(asked[(number or 1) - 1], values)
+    return {"answers": [{"selected": list(chosen), "text": text}]}
+
+
+def _chosen(question: Question, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the labels that the values name. Raise InvalidReply if they name anything else."""
+    answer = read_typed(question, values)
+    if answer.text is not None:
+        raise InvalidReply(f"beside --text only options can be named, and {answer.text!r} is none")
+    return answer.selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +178,20 @@ class _Answering:
     by: str
     question: int | None
 
-    def send_silently(self, values: tuple[str, ...]) -> None:
+    def send_silently(self, said: dict[str, Any]) -> None:
         """Answer, and print the question as it is then. Exit if that was only a part."""
         with telling_what_won(self.client, self.view):
-            view = self._reply(values)
+            view = self._reply(said)
         click.echo(to_json(view))
         if not view.get("ending"):
             sys.exit(EXIT_PARTLY)
 
-    def send(self, values: tuple[str, ...]) -> None:
+    def send(self, said: dict[str, Any]) -> None:
         """Answer, and say what came of it. Exit if that was only a part."""
-        answered = read_question(self._reply(values))
+        answered = read_question(self._reply(said))
         if answered.ending:
-            said = "; ".join(answer.describe() for answer in answered.ending.answers)
-            click.echo(f"{answered.short_id} answered: {clean(said)}")
+            was = "; ".join(answer.describe() for answer in answered.ending.answers)
+            click.echo(f"{answered.short_id} answered: {clean(was)}")
             return
         click.echo(f"{answered.short_id}: noted. Still to be answered:")
         for number, missing in answered.missing:
@@ -165,8 +199,8 @@ class _Answering:
         click.echo(f"Answer with: pynchy answer {answered.short_id} --question N VALUE")
         sys.exit(EXIT_PARTLY)
 
-    def _reply(self, values: tuple[str, ...]) -> dict[str, Any]:
-        body: dict[str, object] = {"values": list(values), "by": self.by}
+    def _reply(self, said: dict[str, Any]) -> dict[str, Any]:
+        body: dict[str, object] = {**said, "by": self.by}
         if self.question:
             body["question"] = self.question
         return reply_to(self.client, self.view, "answer", **body)
@@ -180,10 +214,16 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
         if question in {None, number} and one.options:
             choices = ", ".join(f"{n}. {flat(label)}" for n, label in enumerate(one.labels, 1))
             several = "one or more of" if one.multi_select else "one of"
-            lines.append(f"{several}: {choices}; or your own words ({one_line(one.text, 60)})")
+            lines.append(f"{several}: {choices}{_words(one)} ({one_line(one.text, 60)})")
         elif question in {None, number}:
             lines.append(f"your own words ({one_line(one.text, 60)})")
     return "Allowed: " + "\n         ".join(lines) if lines else ""
+
+
+def _words(question: Question) -> str:
+    if question.takes_words_alone:
+        return "; or your own words, with --text as they stand"
+    return "; and a note beside it with --text" if question.takes_words else ""
 
 
 def _ask_person(answering: _Answering) -> None:
@@ -193,7 +233,7 @@ def _ask_person(answering: _Answering) -> None:
     while True:
         values = prompt_for(asked, answering.question)
         try:
-            answering.send(values)
+            answering.send({"values": list(values)})
         except InvalidReply as exc:
             click.echo(clean(str(exc)), err=True)
         else:

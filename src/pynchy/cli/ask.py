@@ -149,6 +149,9 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     "-o", "--option", "options", type=TEXT, multiple=True, help="A choice.", metavar="LABEL"
 )
 @click.option("--multi", is_flag=True, help="More than one option may be chosen.")
+@click.option(
+    "--options-only", is_flag=True, help="Only an option is an answer, own words are none."
+)
 @click.option("--timeout", callback=_seconds, metavar="S", help="Wait so long, such as 90 or 30m.")
 @click.option(
     "--default", type=TEXT, metavar="VALUE", help="What counts if nobody answers in time."
@@ -174,12 +177,14 @@ def ask_command(  # noqa: PLR0913 - one for each option
     urgency: str,
     group: str | None,
     multi: bool,
+    options_only: bool,
     as_json: bool,
 ) -> None:
     r"""Ask a person, as an agent would, and print the answer on stdout.
 
-    Without -o the answer is free text. Several chosen options are printed one to a line. A call
-    that waited long enough leaves its question open.
+    Without -o the answer is free text; with it people may still write something else, unless
+    --options-only says that only the options count. Several chosen options are printed one to a
+    line. A call that waited long enough leaves its question open.
 
     \b
     Exit code: 0 answered; 2 declined; 3 nobody answered in time (the question stays open, or
@@ -189,12 +194,15 @@ def ask_command(  # noqa: PLR0913 - one for each option
     Examples:
       pynchy ask "Deploy?" -o Yes -o No
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
+      test "$(pynchy ask "Drop the table?" -o Yes -o No --options-only)" = Yes && ./drop
     """
-    _check_options(question, options, default, multi=multi)
+    _check_options(question, options, default, multi=multi, options_only=options_only)
     _check_lengths(question, options, default or "", title)
     data.host()
     request = Request(
-        questions=(Question(question, "", tuple(map(Option, options)), multi, default),),
+        questions=(
+            Question(question, "", tuple(map(Option, options)), multi, default, options_only),
+        ),
         title=title,
         agent=os.environ.get("PYNCHY_AGENT", ""),
         task=os.environ.get("PYNCHY_TASK", ""),
@@ -212,15 +220,21 @@ def ask_command(  # noqa: PLR0913 - one for each option
 
 
 def _check_options(
-    question: str, options: tuple[str, ...], default: str | None, *, multi: bool
+    question: str,
+    options: tuple[str, ...],
+    default: str | None,
+    *,
+    multi: bool,
+    options_only: bool,
 ) -> None:
     """Raise UsageError for what a person could make nothing of."""
     if not question.strip() or not all(label.strip() for label in options):
         raise click.UsageError("a question and its options need words")
     if len({label.casefold() for label in options}) < len(options):
         raise click.UsageError("each -o must be another label")
-    if multi and not options:
-        raise click.UsageError("--multi needs options to choose from: -o LABEL")
+    for flag, is_set in (("--multi", multi), ("--options-only", options_only)):
+        if is_set and not options:
+            raise click.UsageError(f"{flag} needs options to choose from: -o LABEL")
     labels = [label.strip() for label in options]
     if options and default is not None and default.strip() not in labels:
         raise click.UsageError(f"--default {default!r} is none of the options: {', '.join(labels)}")

@@ -80,10 +80,18 @@ def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]
         yield from _option(place, option, is_default=option.label in question.default)
     if not question.options:
         yield Text("   (answer in your own words)", "dim")
-    elif question.multi_select:
-        yield Text("   (one or more)", "dim")
+    elif rule := _rule(question):
+        yield Text(f"   ({rule})", "dim")
     if not set(question.default) <= set(question.labels):
         yield Text(f"   default: {clean(', '.join(question.default))}", "dim")
+
+
+def _rule(question: Question) -> str:
+    """Return what goes without saying of no question: how many, and whether only options count."""
+    many = "one or more" if question.multi_select else ""
+    only = "" if question.takes_words else "only these"
+    noted = "a note can go along" if question.takes_words and not question.takes_words_alone else ""
+    return ", ".join(filter(None, (many, only, noted)))
 
 
 def _option(number: int, option: Option, *, is_default: bool) -> Iterator[Text]:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pynchy.cli.text import read_moment
-from pynchy.model import Answer, Option, Question
+from pynchy.model import AcceptsText, Answer, Option, Question
 
 Json = dict[str, Any]
 
@@ -42,7 +42,10 @@ class HostEnding:
 
 @dataclass(frozen=True, slots=True)
 class HostQuestion:
-    """A question as the host tells it."""
+    """A question as the host tells it.
+
+    `drafts` are the questions, by their numbers from 0, that somebody has answered, and who did.
+    """
 
     request_id: str
     short_id: str
@@ -59,7 +62,7 @@ class HostQuestion:
     parked: bool
     questions: tuple[Question, ...]
     cards: tuple[HostCard, ...]
-    answered_numbers: frozenset[int]
+    drafts: tuple[tuple[int, str], ...]
     ending: HostEnding | None
     delivered: str
     delivered_at: datetime | None
@@ -81,6 +84,11 @@ class HostQuestion:
     def due_at(self) -> datetime:
         """When it ends by itself."""
         return min(self.expires_at, self.defaults_at or self.expires_at)
+
+    @property
+    def answered_numbers(self) -> frozenset[int]:
+        """The numbers, from 0, of the questions that somebody has answered already."""
+        return frozenset(number for number, _ in self.drafts)
 
     @property
     def missing(self) -> tuple[tuple[int, Question], ...]:
@@ -107,7 +115,7 @@ def read_question(view: Json) -> HostQuestion:
         parked=bool(view.get("parked", False)),
         questions=tuple(_question(q) for q in view.get("questions", ())),
         cards=tuple(_card(card) for card in view.get("cards", ())),
-        answered_numbers=frozenset(draft["question"] for draft in view.get("drafts", ())),
+        drafts=tuple((d["question"], _text(d, "by")) for d in view.get("drafts", ())),
         ending=_ending(view["ending"]) if view.get("ending") else None,
         delivered=_text(view, "delivered"),
         delivered_at=_moment(view, "delivered_at"),
@@ -122,12 +130,20 @@ def _question(view: Json) -> Question:
     return Question(
         text=_text(view, "question"),
         header=_text(view, "header"),
-        options=tuple(
-            Option(_text(o, "label"), _text(o, "description"), _text(o, "preview")) for o in options
-        ),
+        options=tuple(_option(option) for option in options),
         multi_select=bool(view.get("multiSelect")),
         default=tuple(view.get("default") or ()),
+        accepts_text=_accepts_text(view),
     )
+
+
+def _option(view: Json) -> Option:
+    return Option(*(_text(view, name) for name in ("label", "description", "preview", "value")))
+
+
+def _accepts_text(view: Json) -> AcceptsText:
+    said = _text(view, "accepts_text")
+    return AcceptsText(said) if said in set(AcceptsText) else AcceptsText.ANSWER
 
 
 def _card(view: Json) -> HostCard:

@@ -82,6 +82,8 @@ class QuestionView:
     is_long: bool
     options: tuple[OptionView, ...]
     multi: bool
+    takes_words: bool
+    takes_words_alone: bool
     default: Markup | None
     answered_by: Markup | None
 
@@ -238,6 +240,8 @@ def _question(number: int, question: Question, text: Markup, draft: Draft | None
         is_long=lines > _LONG_LINES or len(question.text) > _LONG_TEXT,
         options=_options(question.options),
         multi=question.multi_select and bool(question.options),
+        takes_words=question.takes_words,
+        takes_words_alone=question.takes_words_alone,
         default=_some(", ".join(one_line(label) for label in question.default)),
         answered_by=_some(one_line(draft.by)) if draft else None,
     )

@@ -6,24 +6,37 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pynchy.model import Answer, Ending, PendingQuestion, Question, SessionId
+from pynchy.model import (
+    AcceptsText,
+    Answer,
+    Ending,
+    Option,
+    PendingQuestion,
+    Question,
+    SessionId,
+)
 
 VERSION = 1
 
 
 def question_out(question: Question) -> dict[str, Any]:
-    """Return the question in the shape that agents know."""
-    options = [
-        {"label": o.label, "description": o.description, "preview": o.preview}
-        for o in question.options
-    ]
+    """Return the question in the shape that agents know; what is as usual is left out."""
     out: dict[str, Any] = {
         "question": question.text,
         "header": question.header,
-        "options": options,
+        "options": [_option_out(option) for option in question.options],
         "multiSelect": question.multi_select,
     }
-    return out | ({"default": list(question.default)} if question.default else {})
+    if question.default:
+        out["default"] = list(question.default)
+    if question.accepts_text is not AcceptsText.ANSWER:
+        out["accepts_text"] = question.accepts_text
+    return out
+
+
+def _option_out(option: Option) -> dict[str, str]:
+    out = {"label": option.label, "description": option.description, "preview": option.preview}
+    return out | ({"value": option.value} if option.value != option.label else {})
 
 
 def answers_out(

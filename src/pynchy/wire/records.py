@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from pynchy.events import Event
-from pynchy.model import Ending, PendingQuestion, Session
+from pynchy.model import AcceptsText, Ending, PendingQuestion, Session
 from pynchy.wire.common import VERSION, answers_out, dump, question_out, timestamp
 
 _PENDING = TypeAdapter(PendingQuestion)
@@ -152,4 +152,5 @@ def _question_back(value: dict[str, Any]) -> dict[str, Any]:
         "options": value["options"],
         "multi_select": value["multiSelect"],
         "default": value.get("default", ()),
+        "accepts_text": value.get("accepts_text", AcceptsText.ANSWER),
     }

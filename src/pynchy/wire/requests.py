@@ -6,6 +6,7 @@ Strict about types, deaf to unknown fields, and bounded in size, depth and lengt
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from collections.abc import Iterable
 from enum import StrEnum
@@ -23,7 +24,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
-from pynchy.model import GROUP_PATTERN, ID_PATTERN, Option, Question, Urgency
+from pynchy.model import GROUP_PATTERN, ID_PATTERN, AcceptsText, Option, Question, Urgency
 from pynchy.wire.common import VERSION
 
 MAX_REQUEST_BYTES = 256 * 1024
@@ -82,6 +83,8 @@ class QuestionIn(_Incoming):
     options: Options | None = None
     multi_select: Annotated[bool | None, Field(alias="multiSelect")] = None
     default: Annotated[Labels | None, BeforeValidator(_as_list)] = None
+    # Left out of the digest where it is not set: questions that were asked before keep theirs.
+    options_only: Annotated[bool | None, Field(exclude_if=operator.not_)] = None
 
     @model_validator(mode="after")
     def _labels_differ(self) -> QuestionIn:
@@ -90,6 +93,8 @@ class QuestionIn(_Incoming):
             raise ValueError("option labels must differ from each other")
         if not self.multi_select and len(self.default or ()) > 1:
             raise ValueError("a default of several labels needs multiSelect")
+        if self.options_only and not self.options:
+            raise ValueError("options_only needs options to choose from")
         return self
 
     def to_model(self) -> Question:
@@ -101,6 +106,7 @@ class QuestionIn(_Incoming):
             options=options,
             multi_select=bool(self.multi_select),
             default=tuple(self.default or ()),
+            accepts_text=AcceptsText.NO if self.options_only else AcceptsText.ANSWER,
         )
 
 

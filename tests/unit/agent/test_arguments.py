@@ -38,6 +38,7 @@ def test_what_is_plain_is_understood(arguments: dict[str, Any]) -> None:
 
 def test_everything_that_can_be_said() -> None:
     question = QUESTION | {"header": "H", "multiSelect": True, "default": ["a", "b"]}
+    question |= {"options_only": True}
 
     request, wait = parse_ask(
         {
@@ -52,6 +53,8 @@ def test_everything_that_can_be_said() -> None:
 
     assert request.questions[0].default == ("a", "b")
     assert request.questions[0].multi_select
+    assert request.questions[0].options_only
+    assert not request.questions[1].options_only
     assert request.questions[1].default == "because"
     assert request.has_all_defaults
     assert (request.title, request.task, request.urgency) == ("T", "K", Urgency.HIGH)
@@ -81,6 +84,12 @@ def test_everything_that_can_be_said() -> None:
         ({"questions": [QUESTION | {"options": list(map(str, range(101)))}]}, "questions[0].op"),
         ({"questions": [QUESTION | {"multiSelect": "yes"}]}, "questions[0].multiSelect"),
         ({"questions": [{"question": "x", "multiSelect": True}]}, "questions[0].multiSelect"),
+        ({"questions": [{"question": "x", "options_only": True}]}, "questions[0].options_only"),
+        ({"questions": [QUESTION | {"options_only": "yes"}]}, "questions[0].options_only"),
+        (
+            {"questions": [QUESTION | {"options_only": True, "default": "other"}]},
+            "questions[0].default",
+        ),
         ({"questions": [QUESTION | {"default": 5}]}, "questions[0].default"),
         ({"questions": [QUESTION | {"default": ""}]}, "questions[0].default"),
         ({"questions": [QUESTION | {"default": ["a"]}]}, "questions[0].default"),

@@ -153,6 +153,20 @@ def test_a_request_leaves_out_what_is_empty() -> None:
     }
 
 
+def test_that_only_options_count_is_written_and_read() -> None:
+    question = Question("Which?", options=(Option("a"),), options_only=True)
+
+    fields = json.loads(
+        _wire.encode_request(Request((question,), request_id=Q1), session_id="", lease="l")
+    )
+    [read] = _wire.decode_questions(
+        [{"question": "Which?", "options": [{"label": "a"}], "accepts_text": "no"}]
+    )
+
+    assert fields["questions"][0]["options_only"] is True
+    assert read == question
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -39,6 +39,7 @@ def test_pending_json_is_what_the_host_lists(host: Host, run: Run) -> None:
     assert [view["request_id"] for view in listed] == ["q001", "q002"]
     wanted = "request_id short_id group agent state questions channel_name timestamp expires_at"
     assert set(wanted.split()) <= set(listed[0])
+    assert [view["kind"] for view in listed] == ["question", "question"]
 
 
 @pytest.mark.parametrize("value", ["1", "Yes", "yes"])
@@ -118,6 +119,61 @@ def test_a_value_that_fits_nothing_is_told_what_is_allowed(host: Host, run: Run)
     assert "there is no option 3" in result.stderr
     assert "one of: 1. Yes, 2. No" in result.stderr
     assert host.client.question(short_id)["ending"] is None
+
+
+def test_what_is_nearly_an_option_is_asked_back_and_can_be_said_as_text(
+    host: Host, run: Run
+) -> None:
+    short_id = host.ask(DEPLOY)
+
+    asked_back = run("answer", short_id, "yse")
+    meant = run("answer", short_id, "--text", "yse")
+
+    assert asked_back.exit_code == 1
+    assert "did you mean “Yes”? Say “1” for number 1" in asked_back.stderr
+    assert "or your own words, with --text as they stand" in asked_back.stderr
+    assert (meant.exit_code, meant.stdout) == (0, f"{short_id} answered: yse\n")
+    answers = host.client.question(short_id)["ending"]["answers"]
+    assert (answers[0]["selected"], answers[0]["text"]) == ([], "yse")
+
+
+def test_text_beside_a_value_goes_along_with_that_option(host: Host, run: Run) -> None:
+    short_id = host.ask(DEPLOY)
+
+    refused = run("answer", short_id, "maybe", "--text", "but slowly")
+    taken = run("answer", short_id, "1", "--text", "but slowly")
+
+    assert refused.exit_code == 1
+    assert "beside --text only options can be named" in refused.stderr
+    assert taken.stdout == f"{short_id} answered: Yes — but slowly\n"
+
+
+def test_text_for_one_of_several_questions_needs_its_number(host: Host, run: Run) -> None:
+    short_id = host.ask(DEPLOY, "Why?")
+
+    assert "--question N" in run("answer", short_id, "--text", "yse").stderr
+    assert run("answer", short_id, "--text", "yse", "--question", "3").exit_code == 1
+    assert run("answer", short_id, "--text", "yse", "--question", "1").exit_code == 6
+    assert run("answer", short_id, "--text", "2", "--question", "2").exit_code == 0
+    answers = host.client.question(short_id)["ending"]["answers"]
+    assert [answer["text"] for answer in answers] == ["yse", "2"]
+
+
+@pytest.mark.parametrize(
+    "said", [["maybe"], ["--text", "maybe"], ["Yes", "--text", "maybe"]], ids=" ".join
+)
+def test_where_only_options_count_own_words_are_refused(
+    host: Host, run: Run, said: list[str]
+) -> None:
+    short_id = host.ask({**DEPLOY, "options_only": True})
+
+    result = run("answer", short_id, *said)
+
+    assert result.exit_code == 1
+    assert "takes only its options, not your own words: choose 1 to 2" in result.stderr
+    assert "own words, with" not in result.stderr
+    assert "(only these)" in run("show", short_id).output
+    assert run("answer", short_id, "yes").exit_code == 0
 
 
 def test_a_part_of_the_answers_exits_with_6_and_says_what_is_missing(host: Host, run: Run) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from tests.unit.cli.support import Host, Run, in_thread, start_pynchy, until
 
+from pynchy.errors import InvalidReply
+
 
 def answer_first(host: Host, *values: str) -> None:
     pending = until(host.client.pending)
@@ -26,6 +28,18 @@ def test_several_choices_are_one_to_a_line(host: Host, run: Run) -> None:
         result = run("ask", "Which?", "-o", "a", "-o", "b", "-o", "c", "--multi")
 
     assert result.stdout == "a\nc\n"
+
+
+def test_with_options_only_a_persons_own_words_are_no_answer(host: Host, run: Run) -> None:
+    def answer() -> None:
+        with pytest.raises(InvalidReply, match="takes only its options"):
+            answer_first(host, "maybe")
+        answer_first(host, "no")
+
+    with in_thread(answer):
+        result = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--options-only")
+
+    assert (result.exit_code, result.stdout) == (0, "No\n")
 
 
 def test_json_tells_everything(host: Host, run: Run) -> None:
@@ -79,6 +93,7 @@ def test_a_default_is_printed_and_is_no_success(run: Run) -> None:
         ["Deploy?", "-o", "\udcff"],
         [],
         ["Deploy?", "--multi"],
+        ["Deploy?", "--options-only"],
         ["Deploy?", "-o", "Yes", "--default", "Perhaps"],
         ["Deploy?", "--timeout", "soon"],
         ["Deploy?", "--timeout", "0"],

@@ -84,6 +84,56 @@ async def test_a_question_that_comes_to_an_empty_list_waits_to_be_chosen(desk: D
         await desk.ended(person, short_id)
 
 
+async def test_where_only_options_count_there_is_no_field_for_words(desk: Desk) -> None:
+    short_id = await desk.ask({**DEPLOY, "options_only": True})
+
+    async with desk.sit_down() as person:
+        await person.look_at("Deploy?", "( ) Yes")
+        assert "own words" not in person.screen
+        await person.press("w")
+        await person.see("Only the options count here")
+        await person.press("enter")
+        await person.see("Choose an option first")
+        await person.press("1", "enter")
+
+        ending = await desk.ended(person, short_id)
+        assert ending["answers"][0]["selected"] == ["Yes"]
+
+
+async def test_own_words_of_a_form_go_to_the_question_that_takes_them(desk: Desk) -> None:
+    short_id = await desk.ask({**DEPLOY, "options_only": True}, "Why?")
+
+    async with desk.sit_down() as person:
+        await person.look_at("Why?", "( ) Yes")
+        await person.press("2", "w")
+        await person.type("because")
+        await person.press("ctrl+enter")
+
+        ending = await desk.ended(person, short_id)
+        assert [(a["selected"], a["text"]) for a in ending["answers"]] == [
+            (["No"], None),
+            ([], "because"),
+        ]
+
+
+async def test_a_part_that_somebody_else_has_answered_is_left_to_them(desk: Desk) -> None:
+    short_id = await desk.ask({**DEPLOY, "options_only": True}, "Why?")
+    part = {"values": ["1"], "question": 1}
+    await asyncio.to_thread(lambda: desk.host.reply(short_id, "answer", "ben", **part))
+
+    async with desk.sit_down() as person:
+        await person.look_at("1 of 2 is answered by ben: only they can change it", "Why?")
+        await person.press("2", "w")
+        await person.type("because")
+        await person.press("ctrl+enter")
+        await person.see("Not taken: question 1 was answered by ben already: Yes")
+        await person.press("escape", "u", "enter")
+
+        ending = await desk.ended(person, short_id)
+        assert [answer["selected"] for answer in ending["answers"]] == [["Yes"], []]
+        assert ending["answered_by"] == "ben, ana"
+
+
 async def test_several_questions_are_one_form(desk: Desk) -> None:
     short_id = await desk.ask(DEPLOY, COLOURS, "Anything else?")
 

@@ -12,7 +12,7 @@ from tests.unit.slack.cards import ATTACK, BROWSERS, CARD, NAME, REQUEST, YES_NO
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.render import Rendering, render
 from pynchy.channels.slack.settling import render_settled
-from pynchy.model import Answer, Card, Ending, Option, OutcomeKind, Question
+from pynchy.model import AcceptsText, Answer, Card, Ending, Option, OutcomeKind, Question
 from pynchy.testing import NOON
 
 # Long texts are made of few letters: what counts is how long they are and what is in them.
@@ -40,7 +40,12 @@ option_lists = st.builds(
     texts(20_000) | st.just(""),
 )
 questions = st.builds(
-    Question, texts(20_000), texts(500) | st.just(""), option_lists, st.booleans()
+    Question,
+    texts(20_000),
+    texts(500) | st.just(""),
+    option_lists,
+    st.booleans(),
+    accepts_text=st.sampled_from(AcceptsText),
 )
 cards = st.builds(
     lambda agent, task, title, repeated, link: replace(
@@ -114,6 +119,49 @@ def test_boxes_that_do_not_fit_are_a_numbered_list_to_answer_in_words() -> None:
     posted = "\n".join(b["text"]["text"] for b in rendering.messages[0].blocks if "text" in b)
     assert f"\n100. {many[99].label}" in posted
     assert [c["type"] for c in controls(rendering)] == ["plain_text_input", "button"]
+
+
+ONLY = replace(YES_NO, accepts_text=AcceptsText.NO)
+ONLY_BROWSERS = replace(BROWSERS, accepts_text=AcceptsText.NO)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [(ONLY,), (ONLY_BROWSERS,), (ONLY, ONLY_BROWSERS)],
+    ids=["buttons", "boxes", "several"],
+)
+def test_where_only_options_count_a_card_offers_no_place_for_words(
+    asked: tuple[Question, ...],
+) -> None:
+    rendering = render(REQUEST, asked, CARD)
+
+    assert "plain_text_input" not in {control["type"] for control in controls(rendering)}
+    assert "reply in the thread" not in str(rendering)
+
+
+def test_the_other_questions_of_a_card_keep_their_fields() -> None:
+    rendering = render(REQUEST, (ONLY, NAME), CARD)
+
+    fields = [c["action_id"] for c in controls(rendering) if c["type"] == "plain_text_input"]
+    assert fields == ["pynchy:other:1"]
+    assert "reply in the thread" in str(rendering)
+
+
+def test_boxes_that_do_not_fit_are_answered_by_number_where_only_options_count() -> None:
+    asked = Question("Which?", options=options(100, "Label " * 80), multi_select=True)
+
+    rendering = render(REQUEST, (replace(asked, accepts_text=AcceptsText.NO),), CARD)
+
+    assert "Numbers, such as 1, 3, 12; then enter" in str(rendering)
+
+
+@pytest.mark.parametrize("asked", [YES_NO, BROWSERS], ids=["buttons", "boxes"])
+def test_a_note_has_a_field_that_sends_nothing_by_itself(asked: Question) -> None:
+    rendering = render(REQUEST, (replace(asked, accepts_text=AcceptsText.NOTE),), CARD)
+
+    [field] = [c for c in controls(rendering) if c["type"] == "plain_text_input"]
+    assert "dispatch_action_config" not in field
+    assert "A note" in str(rendering)
 
 
 def test_several_questions_are_submitted_at_once() -> None:

@@ -1,8 +1,8 @@
 """What a text says to one question: options of it, own words, or nothing that is clear.
 
 A number means the position that is shown, and what could be one option's number and another's label
-is asked back. A number is never taken for own words where there are options, and nothing is chosen
-that the text does not name.
+is asked back, as is what is nearly a label. A number is never taken for own words where there are
+options, and nothing is chosen that the text does not name.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from typing import Self, TypeAlias
 
 from pynchy.channels.numbered import vocabulary
 from pynchy.channels.numbered.normalize import FAR_OUT, Numbers, count, fold, fold_said, is_blank
-from pynchy.choices import LINE, ask_back
+from pynchy.choices import (
+    LINE,
+    MAX_NEAR_LENGTH,
+    SEPARATOR,
+    ask_back,
+    cut_notes,
+    did_you_mean,
+    near_labels,
+    no_words,
+    read_quoted,
+)
 from pynchy.model import Question
 
-_QUOTED = re.compile(r"[\"'“”„‘«‹「『](.+)[\"'“”’»›」』]\Z", re.DOTALL)
 _REMARK = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\Z")
 _AND = "|".join(map(re.escape, map(fold, vocabulary.AND)))
 _BETWEEN = re.compile(rf" ?[,;/&+、،]+(?: (?:{_AND}) | ?)| (?:(?:{_AND}) )?")
@@ -32,10 +41,14 @@ _MAX_LABEL_LENGTH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Options of the question, by their labels; `certain` if given as exact labels or digits."""
+    """Options of the question, by their labels; `certain` if given as exact labels or digits.
+
+    `note` is what the person wrote beside them.
+    """
 
     labels: tuple[str, ...]
     certain: bool = True
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +75,18 @@ Choice: TypeAlias = Picked | Written | Unclear
 
 def choose(choices: LabelIndex, text: str, lead: str = "") -> Choice:
     """Return what the text says to the question; `lead` is typed before an answer to it."""
-    found = _read(choices, text.strip())
-    if not isinstance(found, _Clash):
-        return found
-    why = ask_back(choices.question.labels, found.labels, lead, lambda way: _means(choices, way))
-    return Unclear(why, numeric=True, says_how=True)
+    match found := _read(choices, text.strip()):
+        case _Clash(labels):
+            why = ask_back(choices.question.labels, labels, lead, choices.meant)
+            return Unclear(why, numeric=True, says_how=True)
+        case _NearMiss(labels):
+            why = did_you_mean(choices.question, labels, lead, choices.meant)
+            return Unclear(why, says_how=True)
+        case Written(own) if not choices.question.takes_words_alone:
+            noted = _noted(choices, own) if choices.question.takes_words else None
+            return noted or Unclear(no_words(choices.question, lead), says_how=True)
+        case _:
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +96,23 @@ class _Clash:
     labels: frozenset[str]
 
 
-def _means(choices: LabelIndex, text: str) -> frozenset[str]:
-    found = _read(choices, text)
-    return frozenset(found.labels if isinstance(found, Picked | _Clash) else ())
+@dataclass(frozen=True, slots=True)
+class _NearMiss:
+    """The text is nearly each of these options."""
+
+    labels: tuple[str, ...]
 
 
-def _read(choices: LabelIndex, text: str) -> Choice | _Clash:
+def _noted(choices: LabelIndex, text: str) -> Picked | None:
+    """Read “1: but slowly”: a choice, and what goes along with it."""
+    for head, note in cut_notes(text):
+        found = _read(choices, head)
+        if isinstance(found, Picked) and found.certain:
+            return Picked(found.labels, certain=False, note=note)
+    return None
+
+
+def _read(choices: LabelIndex, text: str) -> Choice | _Clash | _NearMiss:
     question = choices.question
     if is_blank(text):
         return Unclear("an answer is missing")
@@ -104,7 +135,7 @@ def _read(choices: LabelIndex, text: str) -> Choice | _Clash:
     certain = exact or copied or by_number
     if certain is not None:
         return certain
-    for find in (_quoted, *((_listed, _nearly, _begun) if is_terse else ())):
+    for find in (_quoted, *((_listed, _nearly, _begun, _missed) if is_terse else ())):
         if found := find(choices, text):
             return _checked(question, found)
     return Written(text)
@@ -147,6 +178,11 @@ class LabelIndex:
             return None
         return text if text in self.question.labels else self.folded.get(fold_said(text))
 
+    def meant(self, text: str) -> frozenset[str]:
+        """Return the labels of the options that the text names."""
+        found = _read(self, text)
+        return frozenset(found.labels if isinstance(found, Picked | _Clash) else ())
+
 
 def _lone_number(text: str) -> int | None:
     numbers = count(text) if len(text) <= _MAX_LABEL_LENGTH else None
@@ -183,7 +219,7 @@ def _at_places(choices: LabelIndex, numbers: Numbers) -> Choice | _Clash:
     return Picked(labels, certain=not numbers.spelled)
 
 
-def _checked(question: Question, found: Choice | _Clash) -> Choice | _Clash:
+def _checked(question: Question, found: Choice | _Clash | _NearMiss) -> Choice | _Clash | _NearMiss:
     if isinstance(found, Picked) and len(found.labels) > 1 and not question.multi_select:
         return Unclear("only one can be chosen")
     return found
@@ -247,11 +283,28 @@ def _nearly(choices: LabelIndex, text: str) -> Choice | None:
 
 def _quoted(choices: LabelIndex, text: str) -> Choice | None:
     """Read what stands in quotation marks: own words, even if it is a number."""
-    quoted = _QUOTED.match(text)
-    if quoted is None or is_blank(quoted[1]):
+    own = read_quoted(text)
+    if own is None or is_blank(own):
         return None
-    label = choices.exact(quoted[1]) if count(quoted[1]) is None else None
-    return Picked((label,), certain=False) if label else Written(quoted[1].strip())
+    label = choices.exact(own) if count(own) is None else None
+    return Picked((label,), certain=False) if label else Written(own)
+
+
+def _missed(choices: LabelIndex, text: str) -> _NearMiss | None:
+    """Ask back if the text is nearly a label, or a list in which one is."""
+    labels = choices.question.labels
+    if near := near_labels(text, labels):
+        return _NearMiss(near)
+    may_be_list = choices.question.multi_select and len(text) <= MAX_NEAR_LENGTH
+    parts = SEPARATOR.split(text) if may_be_list else []
+    for part in parts:
+        if choices.exact(part) or count(part):
+            continue
+        found = near_labels(part, labels)
+        if not found:
+            return None
+        near = near or found
+    return _NearMiss(near) if near else None
 
 
 def _begun(choices: LabelIndex, text: str) -> Choice | None:

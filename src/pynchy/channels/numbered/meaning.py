@@ -14,6 +14,7 @@ from pynchy.channels.numbered import render, vocabulary
 from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
 from pynchy.channels.numbered.normalize import count, fold_word, narrow
 from pynchy.channels.numbered.types import Hint, NumberedCard, PartAnswer
+from pynchy.choices import near_labels
 from pynchy.model import Answer
 
 # “1:30” and “1.5” are no parts.
@@ -83,9 +84,12 @@ def _gather(card: NumberedCard, parts: list[tuple[int, str]]) -> dict[int, str] 
 
 
 def _next(card: NumberedCard, text: str) -> dict[int, str] | Hint:
-    """Return the text for the question that it is a label of, else for the next one."""
+    """Return the text for the question that it is a label of, or nearly, else for the next one."""
     first = render.first(card)
     fitting = [n for n in card.missing if card.choices[n - 1].exact(text)]
+    fitting = fitting or [
+        n for n in card.missing if near_labels(text, card.questions[n - 1].labels)
+    ]
     if first in fitting or not fitting:
         return render.unclear_parts(card) if _is_for_several(card, text) else {first: text}
     return {fitting[0]: text} if len(fitting) == 1 else render.unclear_parts(card)
@@ -149,8 +153,8 @@ def understand(card: NumberedCard, text: str) -> Meaning:
             return Doubtful(render.part_declined(card), numeric=False)
         lead = f"{number}: " if len(card.questions) > 1 else ""
         match choose(card.choices[number - 1], said, lead):
-            case Picked(labels, sure):
-                parts.append(PartAnswer(number, Answer(labels)))
+            case Picked(labels, sure, note):
+                parts.append(PartAnswer(number, Answer(labels, note)))
                 certain = certain and sure
             case Written(own):
                 parts.append(PartAnswer(number, Answer(text=own)))

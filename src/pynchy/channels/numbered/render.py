@@ -69,9 +69,16 @@ def how(question: Question) -> str:
     if not most:
         return "Reply in your own words."
     numbers = "1" if most == 1 else f"1–{most}"
+    words = _words(question)
     if question.multi_select and most > 1:
-        return f"Reply with one or more of {numbers}, such as “1 {most}”, or your own words."
-    return f"Reply {numbers}, or your own words."
+        return f"Reply with one or more of {numbers}, such as “1 {most}”{words}."
+    return f"Reply {numbers}{words}."
+
+
+def _words(question: Question) -> str:
+    if question.takes_words_alone:
+        return ", or your own words"
+    return "; a note can go along, such as “1: not now”" if question.takes_words else ""
 
 
 def again(card: NumberedCard, number: int, unclear: Unclear) -> Hint:
@@ -79,7 +86,8 @@ def again(card: NumberedCard, number: int, unclear: Unclear) -> Hint:
     question = card.questions[number - 1]
     why = in_line(unclear.why, _WHY)
     place = f"Question {number}: {why}" if len(card.questions) > 1 else _capital(why)
-    own = " (A number as your own words: put it in quotes.)" if unclear.numeric else ""
+    is_number = unclear.numeric and question.takes_words_alone
+    own = " (A number as your own words: put it in quotes.)" if is_number else ""
     way = "" if unclear.says_how else f" {how(question)}"
     return _hint(card, f"{place}.{way}{own}")
 
@@ -310,8 +318,16 @@ def _how(questions: tuple[Question, ...]) -> str:
     example = ", ".join(f"{n}: {_example(question)}" for n, question in enumerate(questions, 1))
     return (
         f"Reply to all at once, such as “{example}” or a line for each; or to one after another, "
-        "beginning with question 1. Your own words are fine."
+        f"beginning with question 1.{_own_words(questions)}"
     )
+
+
+def _own_words(questions: tuple[Question, ...]) -> str:
+    """Say which of several questions take own words."""
+    taking = [n for n, question in enumerate(questions, 1) if question.takes_words_alone]
+    if len(taking) == len(questions):
+        return " Your own words are fine."
+    return f" Your own words are fine for {', '.join(map(str, taking))} only." if taking else ""
 
 
 def _example(question: Question) -> str:

@@ -159,7 +159,7 @@ def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
 
 def layout(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> list[Page]:
     """Return the card's pages. They are the same whatever has become of the question."""
-    top, bottom = _frame(questions, card), _footer(request_id, card)
+    top, bottom = _frame(questions, card), _footer(request_id, questions, card)
     if len(questions) > 1:
         together = [top, *_batch(request_id, questions, card)]
         if fits(together):
@@ -250,13 +250,15 @@ def _controls(
 ) -> list[Piece]:
     if question.options and not question.multi_select:
         clicks = buttons(request_id, number, question, detail)
-        return [*clicks, _words(request_id, number, "Other", "Your own words, then enter")]
+        field = _field(request_id, number, question, "Your own words, then enter", on_enter=True)
+        return [*clicks, *(Piece(Role.CONTROL, (block,)) for block in field)]
     if not question.options:
         return [_words(request_id, number, "Your answer", "Type it, then enter")]
     if boxes_fit(request_id, number, question):
         told = [] if is_short(question) else listed(question, detail)
         return [*told, _ticks(request_id, number, question)]
-    hint = "Numbers, such as 1, 3, 12, or your own words; then enter"
+    words = ", or your own words" if question.takes_words_alone else ""
+    hint = f"Numbers, such as 1, 3, 12{words}; then enter"
     answer = _words(request_id, number, "Your choice, by number", hint)
     return [*listed(question, detail), answer]
 
@@ -266,13 +268,27 @@ def _words(request_id: RequestId, number: int, label: str, hint: str) -> Piece:
     return Piece(Role.CONTROL, (made,))
 
 
+def _field(
+    request_id: RequestId, number: int, question: Question, hint: str, *, on_enter: bool
+) -> list[Block]:
+    """Return the field for words beside the options; none where only the options count."""
+    if not question.takes_words:
+        return []
+    if question.takes_words_alone:
+        label = "Other" if question.options else "Your answer"
+        return [blocks.text_input(request_id, number, label, hint, on_enter=on_enter)]
+    # A note alone is no answer, so the enter key does not send it.
+    hint = "Goes along with your choice"
+    return [blocks.text_input(request_id, number, "A note", hint, on_enter=False)]
+
+
 def _ticks(request_id: RequestId, number: int, question: Question) -> Piece:
-    """Return boxes, a line for words and Submit: they must be in the same message."""
+    """Return boxes, a line for words, if any, and Submit: they must be in the same message."""
     return Piece(
         Role.CONTROL,
         (
             *boxes(request_id, number, question),
-            blocks.text_input(request_id, number, "Other", "Your own words", on_enter=True),
+            *_field(request_id, number, question, "Your own words", on_enter=True),
             blocks.actions(request_id, f"q{number}:submit", _submit(str(number))),
         ),
     )
@@ -285,20 +301,23 @@ def _batch(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
         yield from _heading(number, questions)
         if not is_short(question):
             yield from listed(question)
-        label = "Other" if question.options else "Your answer"
-        words = blocks.text_input(request_id, number, label, "Your own words", on_enter=False)
-        yield Piece(Role.CONTROL, (*boxes(request_id, number, question), words))
-    yield _footer(request_id, card, _submit("all"))
+        words = _field(request_id, number, question, "Your own words", on_enter=False)
+        yield Piece(Role.CONTROL, (*boxes(request_id, number, question), *words))
+    yield _footer(request_id, questions, card, _submit("all"))
 
 
 def _submit(value: str) -> Block:
     return blocks.button("Submit", blocks.SUBMIT, value, style="primary")
 
 
-def _footer(request_id: RequestId, card: Card, *first: Block) -> Piece:
+def _footer(
+    request_id: RequestId, questions: tuple[Question, ...], card: Card, *first: Block
+) -> Piece:
     link = [blocks.link_button(card.link)] if card.link and len(card.link) <= limits.URL else []
     decline = blocks.button("Decline", blocks.DECLINE, "decline")
     row = blocks.actions(request_id, "end", *first, decline, *link)
+    if not any(question.takes_words for question in questions):
+        return Piece(Role.CONTROL, (row,))
     reply = (
         f"You can also reply in the thread; where it has several questions, “{card.short_id}: …”."
     )

@@ -15,7 +15,7 @@ from pynchy.channels.slack.blocks import one_line
 from pynchy.channels.slack.card_index import PostedCard
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.payloads import Click, ThreadReply
-from pynchy.choices import Choices
+from pynchy.choices import read_typed
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Question, Reply
 
@@ -170,7 +170,8 @@ def without_short_id(text: str, short_id: str) -> str | None:
 def _one(sender: Author, posted: PostedCard, click: Click, number: int) -> Reply:
     answer = _answer(posted, click, number)
     if answer is None:
-        raise InvalidReply("choose something or write your answer, then submit")
+        words = " or write your answer" if _question(posted, number).takes_words_alone else ""
+        raise InvalidReply(f"choose something{words}, then submit")
     only = _only(posted, number)
     if answer.selected or answer.text is None:
         return sender.reply(posted, answers=(answer,), question=only)
@@ -200,12 +201,7 @@ def _typed(question: Question, answer: Answer) -> Answer:
     """Return the answer with the option that was typed, by its label or number, as chosen."""
     if answer.selected or answer.text is None or not question.options:
         return answer
-    choices = Choices.of(question.labels)
-    if question.multi_select:
-        chosen, rest = choices.find_several([answer.text])
-        return answer if rest else Answer(chosen)
-    label = choices.find(answer.text)
-    return Answer((label,)) if label else answer
+    return read_typed(question, (answer.text,))
 
 
 def _name(posted: PostedCard, number: int) -> str:

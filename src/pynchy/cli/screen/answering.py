@@ -24,6 +24,7 @@ from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, NoHost, PynchyError
 from pynchy.exits import QuestionOver
+from pynchy.model import Question
 
 
 class Phase(StrEnum):
@@ -185,9 +186,13 @@ class PersonReplies:
         return True
 
     def missing(self, entry: ListedQuestion) -> int | None:
-        """Return the first question for which nothing is marked or written, if any."""
-        parts = enumerate(self.parts(entry))
-        return next((at for at, part in parts if part.is_empty), None)
+        """Return the first question that has no answer, here or from somebody before, if any."""
+        view = entry.view
+        pairs = zip(view.questions, self.parts(entry), strict=True)
+        lacking = (
+            at for at, (question, part) in enumerate(pairs) if _lacks(view, at, question, part)
+        )
+        return next(lacking, None)
 
     def take_back(self, entry: ListedQuestion) -> None:
         """Take marks back, and with them what was about to be sent."""
@@ -205,7 +210,7 @@ class PersonReplies:
             return
         missing = self.missing(entry)
         if missing is not None:
-            self.say(entry.key, _missing(missing, len(entry.view.questions)), bad=True)
+            self.say(entry.key, _missing(missing, entry.view.questions), bad=True)
             return
         seconds = 0.0 if at_once else self.undo_seconds.get(entry.view.urgency, 0.0)
         if seconds > 0:
@@ -311,9 +316,18 @@ def _marked(part: DraftPart, number: int, *, multi: bool) -> DraftPart:
     return replace(part, options=others if len(others) < len(part.options) else (*others, number))
 
 
-def _missing(at: int, count: int) -> str:
-    if count > 1:
+def _lacks(view: HostQuestion, at: int, question: Question, part: DraftPart) -> bool:
+    """True if the part answers nothing, and nobody has answered that question before."""
+    if part.is_empty:
+        return at not in view.answered_numbers
+    return not part.options and not question.takes_words_alone
+
+
+def _missing(at: int, questions: Sequence[Question]) -> str:
+    if len(questions) > 1:
         return f"Question {at + 1} has no answer yet."
+    if not questions[at].takes_words_alone:
+        return "Choose an option first."
     return "Choose an option or write something first."
 
 

@@ -165,9 +165,10 @@ class Asked(Vertical):
         if question.default:
             said = ", ".join(flat(label) for label in question.default)
             yield Static(Text(f"If nobody answers in time, the agent goes on with: {said}", "dim"))
-        label = "Or in your own words" if question.options else "Your answer"
-        yield Static(Text(f"{label} ").append(f" {hint(Action.WRITE)} ", "reverse"), classes="lab")
-        yield OwnWords(self.at, self._part.text)
+        if question.takes_words:
+            label = Text(f"{_field_name(question)} ").append(f" {hint(Action.WRITE)} ", "reverse")
+            yield Static(label, classes="lab")
+            yield OwnWords(self.at, self._part.text)
 
     def _choices(self) -> Iterator[Widget]:
         question = self._question
@@ -248,11 +249,17 @@ def head(view: HostQuestion, now: datetime) -> Text:
     line.append(f"\nasked {duration((now - view.asked_at).total_seconds())} ago", "dim")
     if view.ending is None:
         line.append(f" · {_left(view, now)}", "dim")
-        if view.answered_numbers:
-            line.append("\nAnswered in part already; what you send replaces it.", "yellow")
+        for number, by in view.drafts:
+            line.append(f"\n{_answered(view, number, by)}", "yellow")
         if not view.call_waits:
             line.append("\nThe call no longer waits; the answer is kept for the agent.", "dim")
     return line
+
+
+def _answered(view: HostQuestion, number: int, by: str) -> str:
+    which = f"{number + 1} of {len(view.questions)}"
+    who = one_line(by, _MAX_NAME) or "somebody"
+    return f"{which} is answered by {who}: only they can change it, leave it empty to keep it."
 
 
 def ending_text(view: HostQuestion, ending: HostEnding) -> Text:
@@ -313,6 +320,12 @@ def _over(view: HostQuestion, ending: HostEnding, unsent: str) -> Iterator[Widge
         text = Text().append("You had begun to write (c copies it, x forgets it):\n", "dim")
         text.append(clean(unsent))
         yield Static(text, classes="unsent")
+
+
+def _field_name(question: Question) -> str:
+    if not question.options:
+        return "Your answer"
+    return "Or in your own words" if question.takes_words_alone else "A note beside your choice"
 
 
 def _preview(text: str) -> Folding:

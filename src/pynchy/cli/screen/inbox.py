@@ -165,10 +165,14 @@ class InboxScreen(BaseScreen):
         entry = self.current
         if entry is None or self._answering.is_busy(entry):
             return
-        fields = list(self._pane.query(OwnWords))
+        fields = {field.question: field for field in self._pane.query(OwnWords)}
         here = self._here() or 0
-        if fields:
-            self.set_focus(fields[min(here, len(fields) - 1)])
+        # Where only the options count, the next field that there is.
+        at = min((at for at in fields if at >= here), default=max(fields, default=None))
+        if at is None:
+            self._answering.say(entry.key, "Only the options count here: choose one.", bad=True)
+        else:
+            self.set_focus(fields[at])
 
     async def _ask_reason(self) -> None:
         entry = self.current

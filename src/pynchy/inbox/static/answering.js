@@ -17,6 +17,14 @@ function isShut(card) {
   return Boolean(card.dataset.mode) || card.classList.contains("over");
 }
 
+// True if the part answers nothing: what was answered before may be left empty, and where a choice
+// is needed, words alone are no answer.
+function isMissing(question, part) {
+  if (part.options.length) return false;
+  if (part.text.trim()) return "choose" in question.dataset;
+  return !("answered" in question.dataset);
+}
+
 export class Answering {
   constructor(cards) {
     this.cards = cards;
@@ -49,7 +57,8 @@ export class Answering {
     if (card.dataset.mode === "undo") return this.sendNow(card);
     if (isShut(card)) return;
     const parts = unsent.collect(card);
-    const missing = parts.findIndex((part) => !part.text.trim() && !part.options.length);
+    const questions = [...card.querySelectorAll(".question")];
+    const missing = parts.findIndex((part, index) => isMissing(questions[index], part));
     if (missing >= 0) return this.point(card, missing, parts.length);
     this.close(card);
     this.sendAfter(card, atOnce ? 0 : facts.undo[card.dataset.urgency], () => this.send(card));
@@ -63,7 +72,8 @@ export class Answering {
 
   point(card, missing, count) {
     const question = card.querySelectorAll(".question")[missing];
-    const text = count > 1 ? `Question ${missing + 1} has no answer yet` : "Choose an option or write something first";
+    const alone = "choose" in question.dataset ? "Choose an option first" : "Choose an option or write something first";
+    const text = count > 1 ? `Question ${missing + 1} has no answer yet` : alone;
     this.status(card, text, "bad");
     say(text);
     (question.querySelector("[data-option]") ?? question.querySelector("[data-text]")).focus();

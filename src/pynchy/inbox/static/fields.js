@@ -12,7 +12,8 @@ export function fill(card, parts) {
   card.querySelectorAll(".question").forEach((question, index) => {
     const part = parts[index];
     if (!part) return;
-    question.querySelector("[data-text]").value = part.text;
+    const field = question.querySelector("[data-text]");
+    if (field) field.value = part.text;
     for (const option of question.querySelectorAll("[data-option]")) {
       const chosen = part.options.includes(Number(option.dataset.option));
       if (option.matches("input")) option.checked = chosen;

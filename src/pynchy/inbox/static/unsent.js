@@ -21,7 +21,8 @@ export function written(card) {
 // Each question's text and marked options, by its number.
 export function collect(card) {
   return [...card.querySelectorAll(".question")].map((question) => ({
-    text: question.querySelector("[data-text]").value,
+    // Where only the options count there is no field.
+    text: question.querySelector("[data-text]")?.value ?? "",
     options: marked(question),
   }));
 }
@@ -49,8 +50,8 @@ export function restore(card) {
   if (!kept) return;
   card.querySelectorAll(".question").forEach((question, index) => {
     const part = kept.parts?.[index];
-    if (!part) return;
-    question.querySelector("[data-text]").value = part.text;
+    const field = question.querySelector("[data-text]");
+    if (part && field) field.value = part.text;
   });
 }
 

@@ -33,6 +33,13 @@ _QUESTION = {
             "default": False,
             "description": "Whether several options may be picked.",
         },
+        "options_only": {
+            "type": "boolean",
+            "default": False,
+            "description": "true: only an option is an answer, and the person cannot write"
+            " something else. Needs options. Set it only where nothing else could be meant, such as"
+            " a yes or no that a program acts on.",
+        },
         "default": {
             "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
             "description": "What to go on with if nobody answers in time: a label, a text or"

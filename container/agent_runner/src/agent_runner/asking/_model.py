@@ -52,13 +52,14 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question. Without options, the answer is free text."""
+    """One question. Without options, the answer is free text; `options_only`: it never is."""
 
     question: str
     header: str = ""
     options: tuple[Option, ...] = ()
     multi_select: bool = False
     default: str | tuple[str, ...] | None = None
+    options_only: bool = False
 
 
 def fresh_request_id() -> RequestId:

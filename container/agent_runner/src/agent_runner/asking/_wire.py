@@ -86,6 +86,8 @@ def _question_fields(question: Question) -> dict[str, object]:
     if question.options:
         fields["options"] = [_option_fields(option) for option in question.options]
         fields["multiSelect"] = question.multi_select
+    if question.options_only:
+        fields["options_only"] = True
     if question.default is not None:
         default = question.default
         fields["default"] = default if isinstance(default, str) else list(default)
@@ -183,6 +185,7 @@ def _decode_question(value: object) -> Question:
         options=tuple(_decode_option(option) for option in options),
         multi_select=value.get("multiSelect") is True,
         default=_labels(default) if isinstance(default, list) else optional_text(value, "default"),
+        options_only=value.get("accepts_text") == "no",
     )
 
 

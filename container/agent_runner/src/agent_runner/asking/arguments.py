@@ -99,7 +99,25 @@ def _question(value: object, where: str) -> Question:
     if multi_select and not options:
         raise BadArguments(f"{where}.multiSelect: needs options to choose from")
     default = _default(value, where, options, multi_select=multi_select)
-    return Question(text, _text(value, "header", where), options, multi_select, default)
+    options_only = _options_only(value, where, options, default)
+    header = _text(value, "header", where)
+    return Question(text, header, options, multi_select, default, options_only)
+
+
+def _options_only(
+    question: Fields,
+    where: str,
+    options: tuple[Option, ...],
+    default: str | tuple[str, ...] | None,
+) -> bool:
+    """Return whether only the options count. Raise BadArguments where that cannot be."""
+    if not _flag(question, "options_only", default=False, where=where):
+        return False
+    if not options:
+        raise BadArguments(f"{where}.options_only: needs options to choose from")
+    if isinstance(default, str) and default.strip() not in {option.label for option in options}:
+        raise BadArguments(f"{where}.default: {default!r} is not the label of an option")
+    return True
 
 
 def _options(question: Fields, where: str) -> tuple[Option, ...]:
