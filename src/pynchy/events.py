@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pynchy.model import GroupName, RequestId, SessionId, SessionState, ShortId
+from pynchy.model import GroupName, RequestId, SessionId, ShortId
+from pynchy.session import SessionState
 
 
 class EventKind(StrEnum):

@@ -1,6 +1,7 @@
-"""What things are: questions, answers, and how a question ends.
+"""What things are: questions, what they accept, answers, and how a question ends.
 
-Everything here is frozen. A change is a new value, made by `bridge.lifecycle`.
+Everything here is frozen. A change is a new value, made by `bridge.lifecycle`. Renderers and
+matching go by a question's options and `accepts_text`, never by its kind.
 """
 
 from __future__ import annotations
@@ -10,38 +11,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from pynchy.asked import AcceptsText, Answer, Kind, Option, Question
-
-__all__ = [
-    "GROUP_PATTERN",
-    "ID_PATTERN",
-    "AcceptsText",
-    "Answer",
-    "Card",
-    "CardRef",
-    "CardState",
-    "DeliveryPath",
-    "Draft",
-    "Ending",
-    "GroupName",
-    "Kind",
-    "Late",
-    "Option",
-    "OutcomeKind",
-    "PendingQuestion",
-    "Question",
-    "Reply",
-    "RequestId",
-    "Session",
-    "SessionId",
-    "SessionState",
-    "ShortId",
-    "ShownCard",
-    "State",
-    "Unconfirmed",
-    "Urgency",
-]
-
 RequestId = NewType("RequestId", str)
 ShortId = NewType("ShortId", str)
 GroupName = NewType("GroupName", str)
@@ -49,6 +18,81 @@ SessionId = NewType("SessionId", str)
 
 ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+
+
+class Kind(StrEnum):
+    """What sort of thing waits for a person; a word for listings, and nothing else."""
+
+    APPROVAL = "approval"
+    PERMISSION = "permission"
+    QUESTION = "question"
+
+
+class AcceptsText(StrEnum):
+    """What a person's own words are to a question that has options.
+
+    The answer, like an option; a note that goes along with a choice; or nothing that counts.
+    """
+
+    ANSWER = "answer"
+    NOTE = "note"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the choices that the agent offers.
+
+    `value` names it whatever its label says; it is the label where nothing else is given.
+    """
+
+    label: str
+    description: str = ""
+    preview: str = ""
+    value: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", self.value or self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One thing that the agent asks."""
+
+    text: str
+    header: str = ""
+    options: tuple[Option, ...] = ()
+    multi_select: bool = False
+    default: tuple[str, ...] = ()
+    accepts_text: AcceptsText = AcceptsText.ANSWER
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the options, in order."""
+        return tuple(option.label for option in self.options)
+
+    @property
+    def takes_words(self) -> bool:
+        """True if a person may write something, be it only beside a choice."""
+        return not self.options or self.accepts_text is not AcceptsText.NO
+
+    @property
+    def takes_words_alone(self) -> bool:
+        """True if a person's own words are an answer by themselves."""
+        return not self.options or self.accepts_text is AcceptsText.ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person chose and wrote for one question."""
+
+    selected: tuple[str, ...] = ()
+    text: str | None = None
+
+    def describe(self) -> str:
+        """The answer in one line."""
+        parts = [", ".join(self.selected)] if self.selected else []
+        return " — ".join([*parts, self.text] if self.text else parts)
 
 
 class Urgency(StrEnum):
@@ -116,15 +160,6 @@ class DeliveryPath(StrEnum):
     DISMISSED = "dismissed"
 
 
-class SessionState(StrEnum):
-    """What a session is doing: working, waiting on a person (parked: without a process), ended."""
-
-    WORKING = "working"
-    WAITING = "waiting"
-    PARKED = "parked"
-    ENDED = "ended"
-
-
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a question ended. Created once for each question, and never changed."""
@@ -135,6 +170,7 @@ class Ending:
     by: str | None = None
     channel: str | None = None
     reason: str | None = None
+    user_id: str | None = None
 
     def describe(self) -> str:
         """The ending in one line, for a person who came second."""
@@ -163,11 +199,25 @@ class CardRef:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An answer to one question of several, kept until the others are answered."""
+    """An answer to one question of several, kept until the others are answered.
+
+    Its author is `user_id` in `channel`, and `by` is what they are called. Without a `user_id`,
+    as in the terminal and on the page, it is the name that tells people apart.
+    """
 
     question: int
     answer: Answer
     by: str
+    channel: str = ""
+    user_id: str = ""
+
+    def has_author_of(self, other: Draft) -> bool:
+        """True if the same person gave both. Drafts of 0.1 have a name alone."""
+        if not self.channel or not other.channel:
+            return self.by == other.by
+        if self.user_id or other.user_id:
+            return (self.channel, self.user_id) == (other.channel, other.user_id)
+        return self.by == other.by
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,48 +393,3 @@ class Reply:
     user_id: str | None = None
     chat: str | None = None
     group: GroupName | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unconfirmed:
-    """An answer that a session has received, and has given no sign of life since.
-
-    `launch` is the runner that worked on the session then, `leases` are those by which it lived:
-    by them it can be told whether what received the answer ended in order.
-    """
-
-    request_id: RequestId
-    launch: str = ""
-    leases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A durable conversation of an agent, whoever started it.
-
-    `since` is when it came into its state, and `detail` says more of that; `said` is the last word
-    of its runner, and `failed` if that was a bad one. `launches` are the attempts to put a runner
-    on it, the newest last; there are none where pynchy only saw it ask.
-    """
-
-    group: GroupName
-    session_id: SessionId
-    state: SessionState
-    since: datetime
-    started_at: datetime
-    agent: str = ""
-    task: str = ""
-    detail: str = ""
-    said: str = ""
-    failed: bool = False
-    launches: tuple[str, ...] = ()
-    launched_at: datetime | None = None
-    chosen: str = ""
-    home: str = ""
-    cwd: str = ""
-    unconfirmed: tuple[Unconfirmed, ...] = ()
-
-    @property
-    def key(self) -> tuple[GroupName, SessionId]:
-        """What tells this session from all others; ids are only unique within a group."""
-        return (self.group, self.session_id)

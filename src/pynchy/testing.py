@@ -24,12 +24,12 @@ from pynchy.model import (
     PendingQuestion,
     Question,
     RequestId,
-    Session,
     SessionId,
     ShortId,
     State,
 )
 from pynchy.pending.base import Conflict, HistoryQuery, Key, StoreChange, Stored
+from pynchy.session import Session
 
 NOON = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 

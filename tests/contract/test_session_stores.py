@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pynchy.launchers.base import SessionStore
-from pynchy.model import GroupName, RequestId, Session, SessionId, SessionState, Unconfirmed
+from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.session import Session, SessionState, Unconfirmed
 from pynchy.testing import NOON, MemorySessions
 from pynchy.tracking.table import FileSessions
 

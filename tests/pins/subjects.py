@@ -15,16 +15,8 @@ from pynchy.events import EventKind
 from pynchy.http.api import make_api
 from pynchy.http.pages import InboxPages
 from pynchy.ipc.intake import Registry
-from pynchy.model import (
-    AcceptsText,
-    CardState,
-    DeliveryPath,
-    Kind,
-    OutcomeKind,
-    SessionState,
-    State,
-    Urgency,
-)
+from pynchy.model import AcceptsText, CardState, DeliveryPath, Kind, OutcomeKind, State, Urgency
+from pynchy.session import SessionState
 
 if TYPE_CHECKING:
     from enum import StrEnum

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from tests.prove.world import KEPT, WAIT, World
 
+from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.config import Settings
 from pynchy.errors import InvalidReply, MalformedRequest, PartTaken
-from pynchy.model import Answer, GroupName, Reply, RequestId
+from pynchy.model import Answer, Draft, GroupName, Reply, RequestId
 from pynchy.testing import FakeClock, FakeLauncher
 
 
@@ -95,6 +96,47 @@ async def test_a_part_that_somebody_has_answered_is_taken_from_nobody_else(world
     assert ended.ending is not None
     assert [answer.text for answer in ended.ending.answers] == ["yes", "b"]
     assert ended.ending.by == "ana, bo"
+
+
+async def test_two_people_of_the_same_name_never_overwrite_each_others_part(world: World) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    first = replace(part(1, "yes", by="Ana"), user_id="U1")
+    await world.answers.answer(first)
+
+    with pytest.raises(PartTaken):
+        await world.answers.answer(replace(first, values=("no",), user_id="U2"))
+    with pytest.raises(PartTaken):
+        await world.answers.answer(part(1, "no", by="Ana"))
+
+    [draft] = world.ledger.get((GroupName(KEPT), RequestId("q0"))).drafts
+    assert draft.answer.text == "yes"
+
+
+async def test_a_name_that_changes_locks_nobody_out_of_their_own_part(world: World) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    first = replace(part(1, "yes", by="Ana"), user_id="U1")
+    await world.answers.answer(first)
+
+    await world.answers.answer(replace(first, values=("no",), by="Ana B."))
+    ended = await world.answers.answer(replace(part(2, "b", by="Ana C."), user_id="U1"))
+
+    assert ended.ending is not None
+    assert [answer.text for answer in ended.ending.answers] == ["no", "b"]
+    assert (ended.ending.channel, ended.ending.user_id) == ("local", "U1")
+
+
+async def test_a_part_of_version_0_1_belongs_to_whoever_has_its_name(world: World) -> None:
+    await world.take(KEPT, "q0", two_questions())
+    await world.ledger.apply(
+        (GroupName(KEPT), RequestId("q0")), PartlyAnswered(Draft(0, Answer(text="yes"), "Ana"))
+    )
+    mine = replace(part(1, "no", by="Ana"), user_id="U1")
+
+    with pytest.raises(PartTaken):
+        await world.answers.answer(replace(mine, by="Bo"))
+    changed = await world.answers.answer(mine)
+
+    assert [draft.answer.text for draft in changed.drafts] == ["no"]
 
 
 async def test_a_part_that_is_left_empty_stays_as_somebody_has_answered_it(world: World) -> None:

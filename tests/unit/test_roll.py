@@ -16,9 +16,10 @@ from pynchy.errors import UnknownSession
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launch, RunnerEnd
-from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.model import GroupName, SessionId
 from pynchy.pending.index import PendingIndex
 from pynchy.safe_folder import UnsafeFile
+from pynchy.session import Session, SessionState
 from pynchy.testing import (
     FakeClock,
     FakeLauncher,

@@ -14,7 +14,8 @@ from pynchy.launchers import job_runner, jobs
 from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
 from pynchy.launchers.run_log import read_output
-from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.model import GroupName, SessionId
+from pynchy.session import Session, SessionState
 from pynchy.testing import NOON
 
 GROUP, SESSION = GroupName("g1"), SessionId("s1")

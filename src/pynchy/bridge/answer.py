@@ -57,7 +57,8 @@ class AnswerService:
         """See ReplyHandler."""
         pending = await self._open_question(reply)
         given = [
-            Draft(number, answer, reply.by) for number, answer in _answers(pending, reply).items()
+            Draft(number, answer, reply.by, reply.channel, reply.user_id or "")
+            for number, answer in _answers(pending, reply).items()
         ]
 
         def choose(now: PendingQuestion) -> Ending | list[PartlyAnswered]:
@@ -79,6 +80,7 @@ class AnswerService:
             OutcomeKind.DECLINED,
             self._ledger.now(),
             by=reply.by,
+            user_id=reply.user_id,
             channel=reply.channel,
             reason=reason or None,
         )
@@ -180,7 +182,7 @@ def _check_free(drafts: Iterable[Draft], given: Iterable[Draft]) -> None:
     known = {draft.question: draft for draft in drafts}
     for draft in given:
         taken = known.get(draft.question, draft)
-        if taken.by != draft.by:
+        if not taken.has_author_of(draft):
             number, answer = taken.question + 1, taken.answer.describe()
             raise PartTaken(f"question {number} was answered by {taken.by} already: {answer}")
 

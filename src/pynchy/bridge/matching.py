@@ -61,12 +61,14 @@ def check(question: Question, answer: Answer, lead: str = "") -> Answer:
 def complete(drafts: Iterable[Draft], at: datetime, channel: str | None) -> Ending:
     """Return the ending that drafts for every question make together."""
     ordered = sorted(drafts, key=lambda draft: draft.question)
+    ids = {(draft.channel, draft.user_id) for draft in ordered}
     return Ending(
         OutcomeKind.ANSWERED,
         at,
         answers=tuple(draft.answer for draft in ordered),
         by=", ".join(dict.fromkeys(draft.by for draft in ordered)),
         channel=channel,
+        user_id=(ordered[0].user_id or None) if len(ids) == 1 else None,
     )
 
 

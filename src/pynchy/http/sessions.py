@@ -20,7 +20,7 @@ from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name
 from pynchy.launchers.isolation import LAUNCHER_GONE, UNKNOWN, isolation_of
 from pynchy.launchers.run_log import LogChunk
-from pynchy.model import Session
+from pynchy.session import Session
 from pynchy.tracking.control import SessionControl, Wanted
 from pynchy.tracking.tracker import SessionTracker
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pynchy.model import GroupName, RequestId, Session, SessionId
+from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.session import Session
 
 
 @dataclass(frozen=True, slots=True)

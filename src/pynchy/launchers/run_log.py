@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pynchy.model import Session
 from pynchy.safe_folder import Folder, UnsafeFile
+from pynchy.session import Session
 
 CHUNK = 64 * 1024
 

@@ -15,7 +15,8 @@ from pynchy.config import LauncherSettings, Settings
 from pynchy.errors import NotStarted, SessionOver, UnknownSession
 from pynchy.ipc.base import MailboxDirectory
 from pynchy.launchers.base import Launch, RunnerEnd
-from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.model import GroupName, SessionId
+from pynchy.session import Session, SessionState
 from pynchy.tracking.redelivery import LostAnswers
 
 # Lets no runner be put on a session for answers that are on their way; True if there were any.

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launcher, Runner
-from pynchy.model import GroupName, PendingQuestion, SessionId, Unconfirmed
+from pynchy.model import GroupName, PendingQuestion, SessionId
+from pynchy.session import Unconfirmed
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,9 @@ import logging
 from dataclasses import replace
 
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
-from pynchy.model import GroupName, PendingQuestion, RequestId, Session, SessionId, Unconfirmed
+from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId
 from pynchy.pending.base import History, Key, OpenQuestions
+from pynchy.session import Session, Unconfirmed
 from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)

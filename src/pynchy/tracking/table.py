@@ -17,8 +17,9 @@ from pynchy import wire
 from pynchy.aio import LockMap
 from pynchy.errors import UnknownSession
 from pynchy.launchers.base import SessionStore
-from pynchy.model import GroupName, Session, SessionId, SessionState
+from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
+from pynchy.session import Session, SessionState
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,9 @@ from pynchy.audit import AuditLog
 from pynchy.errors import DeliveryFailed
 from pynchy.events import Event, EventKind
 from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
-from pynchy.model import GroupName, PendingQuestion, Session, SessionId, SessionState, Unconfirmed
+from pynchy.model import GroupName, PendingQuestion, SessionId
 from pynchy.pending.base import OpenQuestions, QuestionObserver
+from pynchy.session import Session, SessionState, Unconfirmed
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.table import SessionKey, SessionTable, is_over
 

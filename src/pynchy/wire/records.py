@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from pynchy.events import Event
-from pynchy.model import AcceptsText, Ending, PendingQuestion, Session
+from pynchy.model import AcceptsText, Ending, PendingQuestion
+from pynchy.session import Session
 from pynchy.wire.common import VERSION, answers_out, dump, question_out, timestamp
 
 _PENDING = TypeAdapter(PendingQuestion)

@@ -28,8 +28,9 @@ from pynchy.http.sessions import SessionContext
 from pynchy.inbox.sign_in import BrowserKeys, SignIn
 from pynchy.ipc.leases import Leases
 from pynchy.launchers.run_log import LogChunk
-from pynchy.model import Option, PendingQuestion, Question, Session
+from pynchy.model import Option, PendingQuestion, Question
 from pynchy.safe_folder import Folder
+from pynchy.session import Session
 from pynchy.testing import FakeClock, MemorySessions, MemoryStore, make_pending
 
 TOKEN = "the-token"  # noqa: S105 - of a host that exists only here

@@ -92,12 +92,10 @@ def _head(result: Result) -> str:
         case Outcome.EXPIRED:
             closed = "nobody answered and the question is now closed."
             return f"Expired: {closed}{_reason(result)} {_SILENCE}"
-        case Outcome.WITHDRAWN:
+        case Outcome.WITHDRAWN | Outcome.CLEARED:
             return f"Withdrawn: the question was taken back.{_reason(result)}"
         case Outcome.UNDELIVERABLE:
             return f"The question could not be shown to anyone: {result.error or 'no channel'}."
-        case Outcome.CLEARED:
-            return f"Cleared: the question is no longer asked.{_reason(result)} {_SILENCE}"
         case Outcome.PENDING:
             return _pending(result)
         case Outcome.ELSEWHERE:
