@@ -89,7 +89,7 @@ class World:
 
     async def start(self) -> None:
         self._tasks = Tasks()
-        self.channel = FakeChannel("local", checks_users=False)
+        self.channel = FakeChannel("local")
         self.audit = AuditLog(self.folder / "audit", max_bytes=10**8, max_files=2)
         self.audit.open()
         self.index = PendingIndex()

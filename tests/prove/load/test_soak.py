@@ -134,7 +134,7 @@ class World:
         sessions = SessionParts(self.tracker, lost_answers)
         delivery = Delivery(self.ledger, self.mailboxes, sessions, late, limits)
         self.expiry = Expiry(self.ledger, self.store, self.mailboxes, self.tracker, SETTINGS)
-        channel = FakeChannel("local", checks_users=False)
+        channel = FakeChannel("local")
         services = QuestionServices(
             Cards(self.ledger, {"local": channel}, 10), delivery, self.expiry
         )
