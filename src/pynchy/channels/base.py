@@ -65,10 +65,13 @@ class Channel:
     least_send_timeout = 0.0
 
     async def open(self, handler: ReplyHandler) -> None:
-        """Connect, and from now on pass replies to the reply handler."""
+        """Connect, and from now on pass replies to the reply handler.
+
+        Opening a channel that is open changes nothing.
+        """
 
     async def close(self) -> None:
-        """Disconnect; no reply is passed on after this."""
+        """Disconnect; no reply is passed on after this. Closing twice does no harm."""
 
     async def send_ask_user(
         self,

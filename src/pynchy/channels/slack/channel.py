@@ -174,6 +174,8 @@ class SlackChannel(Channel):
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for Slack: it is tried until it works, and `problem` tells."""
+        if self._running is not None and not self._running.done():
+            return
         self._web.open()
         for posted in handler.open_cards(self.name):
             self._take_up(posted)
