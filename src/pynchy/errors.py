@@ -2,6 +2,7 @@
 
 PynchyError
 ├── ConfigError              fix the settings file
+├── PluginBroken             reinstall a channel's package, or remove it
 ├── HostError                start or stop a host
 │   ├── DataFolderBusy         another host holds the data folder
 │   └── NoHost                 no host is running
@@ -38,6 +39,10 @@ class PynchyError(Exception):
 
 class ConfigError(PynchyError):
     """The settings cannot be used; the text says where and why."""
+
+
+class PluginBroken(PynchyError):
+    """What an installed package brings as a channel cannot be used; the text says why."""
 
 
 class HostError(PynchyError):

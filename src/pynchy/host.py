@@ -27,7 +27,7 @@ from pynchy.bridge.resume import LateDelivery, LateSettings
 from pynchy.bridge.retention import Retention
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.channels.base import Channel
-from pynchy.channels.plugins import make_channels
+from pynchy.channels.loading import OwnReplies, make_channels
 from pynchy.clock import SteadyClock
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
@@ -202,7 +202,7 @@ class Host:
 
     async def _open_channels(self, stack: AsyncExitStack) -> None:
         for name, channel in self._channels.items():
-            problem = await self._try(name, channel.open(self._answers))
+            problem = await self._try(name, channel.open(OwnReplies(name, self._answers)))
             if problem is not None:
                 self._unopened[name] = f"{name} could not be opened: {problem}"
             stack.push_async_callback(self._close_channel, name, channel)

@@ -1,106 +1,134 @@
-"""Every channel keeps the same promises; a new one joins by the fixture."""
+"""Every channel keeps the same promises, and one that does nothing keeps none.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+WhatsApp, which needs a process for each, keeps them in tests/whatsapp/trouble.
+"""
 
 import pytest
-from tests.waiting import until
-from tests.whatsapp.support import STAND_IN, pair
+from tests.contract.worlds import FakeWorld, SlackWorld, WhatsAppWorld
 
 from pynchy.bridge.cards import card_of
-from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.channels.slack.channel import Secrets, SlackChannel
+from pynchy.channels.base import Channel
 from pynchy.channels.token import LocalChannel, WebChannel
-from pynchy.channels.whatsapp.channel import WhatsAppChannel
-from pynchy.channels.whatsapp.inbound import WhatsAppGroups
-from pynchy.config import SlackChannelSettings
 from pynchy.errors import AskingUnsupported
-from pynchy.model import Answer, Ending, OutcomeKind, ShownCard, State
-from pynchy.testing import NOON, FakeChannel, make_pending
-from pynchy.testing_slack import SlackStandIn
-from pynchy.testing_whatsapp import WhatsAppStandIn
-
-PENDING = make_pending()
-ENDED = make_pending(
-    state=State.DELIVERING,
-    ending=Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), "ana", "local"),
+from pynchy.model import Card, Question, RequestId
+from pynchy.testing import (
+    PROMISES,
+    Ability,
+    ChannelWorld,
+    Promise,
+    SeenCard,
+    make_pending,
+    promises,
 )
 
-
-CHATS = {"slack": "C1", "whatsapp": "+49 170 1111111"}
-
-
-@asynccontextmanager
-async def slack_channel(_: Path) -> AsyncIterator[Channel]:
-    with SlackStandIn() as slack:
-        slack.workspace.add_channel(CHATS["slack"])
-        settings = SlackChannelSettings(api_url=slack.url)
-        made = SlackChannel(settings, Secrets(slack.bot_token, slack.app_token), pace_seconds=0)
-        yield made
-        await made.close()
+PENDING = make_pending()
 
 
-@asynccontextmanager
-async def whatsapp_channel(folder: Path) -> AsyncIterator[Channel]:
-    pair(folder)
-    home = folder / "whatsapp"
-    with WhatsAppStandIn() as whatsapp, pytest.MonkeyPatch.context() as patch:
-        patch.setenv(STAND_IN, whatsapp.address)
-        made = WhatsAppChannel(home, home / "session.db", WhatsAppGroups(), pace_seconds=0)
-        await made.open(NoCards())
-        await until(lambda: made.problem() is None, "the connection")
-        yield made
-        await made.close()
+@pytest.mark.parametrize("promise", promises(FakeWorld.cannot), ids=str)
+async def test_the_fake_channel_keeps(promise: Promise) -> None:
+    async with FakeWorld() as world:
+        await promise.check(world)
 
 
-class NoCards(ReplyHandler):
-    """A desk that nobody has come to."""
+@pytest.mark.parametrize("promise", promises(SlackWorld.cannot), ids=str)
+async def test_slack_keeps(promise: Promise) -> None:
+    async with SlackWorld() as world:
+        await promise.check(world)
 
-    def open_cards(self, channel: str) -> list[ShownCard]:
-        del channel
+
+class IdleChannel(Channel):
+    """Says that it has shown a card, and does nothing."""
+
+    name = "idle"
+
+    async def send_ask_user(
+        self, jid: str, request_id: RequestId, questions: tuple[Question, ...], *, card: Card
+    ) -> str:
+        del jid, request_id, questions, card
+        return "shown"
+
+
+class IdleWorld(ChannelWorld):
+    """People who see nothing, since there is nothing."""
+
+    chat, first, second, stranger = "", "ana", "ben", "eve"
+    patience_seconds = 0.05
+
+    def __init__(self) -> None:
+        self.channel = IdleChannel()
+
+    async def restart(self) -> None:
+        await self.channel.close()
+
+    def cards(self) -> list[SeenCard]:
         return []
 
+    def told(self, user: str) -> list[str]:
+        del user
+        return []
 
-@pytest.fixture(params=[LocalChannel, WebChannel, FakeChannel, slack_channel, whatsapp_channel])
-async def channel(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Channel]:
-    if isinstance(request.param, type):
-        yield request.param()
-        return
-    async with request.param(tmp_path) as made:
-        yield made
+    async def choose(self, user: str, card: SeenCard, *labels: str) -> None:
+        del user, card, labels
 
+    async def lose_reply(self) -> None:
+        """Nothing is sent."""
 
-async def test_showing_returns_an_id(channel: Channel) -> None:
-    shown = await channel.send_ask_user(
-        CHATS.get(channel.name, ""), PENDING.request_id, PENDING.questions, card=card_of(PENDING)
-    )
-
-    assert shown
-    assert isinstance(shown, str)
+    async def go_down(self) -> None:
+        """Nobody is there."""
 
 
-async def test_a_card_may_be_shown_and_settled_again(channel: Channel) -> None:
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+async def test_a_channel_that_does_nothing_does_not_keep(promise: Promise) -> None:
+    with pytest.raises(AssertionError):
+        await promise.check(IdleWorld())
+
+
+class DeafWorld(FakeWorld):
+    """A channel that shows its cards, and hears nothing."""
+
+    patience_seconds = 0.05
+
+    async def _say(self, *what: object, **more: object) -> None:
+        """Do nothing with it."""
+
+
+async def test_a_channel_that_hears_nothing_keeps_little() -> None:
+    kept = []
+    for promise in promises(DeafWorld.cannot):
+        try:
+            await promise.check(DeafWorld())
+        except AssertionError:
+            continue
+        kept.append(str(promise))
+
+    assert kept == [
+        "a_card_shows_everything_that_is_asked",
+        "a_card_of_before_a_restart_can_be_settled",
+        "a_settled_card_says_that_nobody_answered",
+        "what_an_agent_writes_calls_nobody_and_links_nowhere",
+    ]
+
+
+@pytest.mark.parametrize("world", [FakeWorld, SlackWorld, WhatsAppWorld])
+def test_what_a_channel_cannot_is_declared_with_the_reason(world: type[ChannelWorld]) -> None:
+    assert set(world.cannot) <= set(Ability)
+    assert all(world.cannot.values())
+    assert len(PROMISES) - len(promises(world.cannot)) <= len(world.cannot)
+
+
+@pytest.mark.parametrize("channel", [LocalChannel(), WebChannel()], ids=["local", "web"])
+async def test_a_channel_without_a_service_shows_settles_and_closes(channel: Channel) -> None:
     for _ in range(2):
         shown = await channel.send_ask_user(
-            CHATS.get(channel.name, ""),
-            PENDING.request_id,
-            PENDING.questions,
-            card=card_of(PENDING),
+            "", PENDING.request_id, PENDING.questions, card=card_of(PENDING)
         )
         await channel.settle_card(
-            CHATS.get(channel.name, ""),
-            shown,
-            ENDED.request_id,
-            ENDED.questions,
-            card=card_of(ENDED),
+            "", shown, PENDING.request_id, PENDING.questions, card=card_of(PENDING)
         )
+        await channel.close()
 
+    assert shown
     assert channel.problem() is None
-
-
-async def test_it_closes_even_if_it_was_never_opened(channel: Channel) -> None:
-    await channel.close()
 
 
 async def test_a_channel_that_cannot_ask_says_so() -> None:

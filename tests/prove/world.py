@@ -74,7 +74,7 @@ class World:
 
     async def start(self) -> None:
         self._tasks = Tasks()
-        self.channel = FakeChannel("local", checks_users=False)
+        self.channel = FakeChannel("local")
         late = {GroupName(RESUMABLE): LateSettings(self.launcher, 2, timedelta(seconds=10))}
         channels = {"local": self.channel}
         core = Core(Around(self.folder, self.clock, self.settings, channels, late))

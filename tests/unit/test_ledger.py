@@ -40,7 +40,7 @@ async def two_hosts(folder: Path) -> AsyncIterator[tuple[Core, Core]]:
     store, cores = MemoryStore(), []
     async with asyncio.TaskGroup() as tasks:
         for name in ("one", "two"):
-            channels = {"local": FakeChannel("local", checks_users=False)}
+            channels = {"local": FakeChannel("local")}
             place = folder / name
             around = Around(place, FakeClock(), Settings(), channels, store=store, host=name)
             (place / "ipc").mkdir(parents=True)
@@ -125,7 +125,7 @@ class Broken(QuestionObserver):
 @pytest.fixture
 def core(tmp_path: Path) -> Core:
     (tmp_path / "ipc").mkdir()
-    channels = {"local": FakeChannel("local", checks_users=False)}
+    channels = {"local": FakeChannel("local")}
     return Core(Around(tmp_path, FakeClock(), Settings(), channels, routes={"toy": ROUTE}))
 
 

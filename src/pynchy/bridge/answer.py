@@ -13,7 +13,7 @@ from pynchy.bridge.cards import card_of
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
-from pynchy.config import Settings
+from pynchy.config import TOKEN_CHANNELS, Settings
 from pynchy.errors import (
     AlreadyOver,
     AmbiguousQuestion,
@@ -158,7 +158,7 @@ class AnswerService:
 
     def _authorise(self, pending: PendingQuestion, reply: Reply) -> None:
         channel = self._channels.get(reply.channel)
-        if channel is not None and not channel.checks_users:
+        if channel is not None and reply.channel in TOKEN_CHANNELS:
             return
         card = pending.card_of(reply.channel)
         if channel is None or card is None or card.chat != reply.chat:

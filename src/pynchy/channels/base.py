@@ -6,10 +6,38 @@ answer and which answer wins is the bridge's business. Showing may fail; settlin
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from pynchy.errors import AskingUnsupported
+from pynchy.errors import AskingUnsupported, ConfigError
 from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
+
+if TYPE_CHECKING:
+    from pynchy.config import ChannelSettings, Settings
+
+Table = TypeVar("Table", bound="ChannelSettings")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelContext:
+    """What a plug-in is given: all settings, the environment, and the data folder to keep things.
+
+    `host_runs` says to `examine` that a host is running, which tells its own troubles.
+    """
+
+    settings: Settings
+    environ: Mapping[str, str]
+    data: Path
+    host_runs: bool = False
+
+    def table(self, model: type[Table]) -> Table:
+        """Return the channel's own table. Raise ConfigError if there is none."""
+        for table in self.settings.channels.values():
+            if isinstance(table, model):
+                return table
+        raise ConfigError(f"the settings have no table that is a {model.__name__}")
 
 
 class ReplyHandler(Protocol):
@@ -29,18 +57,21 @@ class Channel:
     """The base of every channel. One that cannot ask need not override `send_ask_user`."""
 
     name = ""
-    # Chat channels answer to the group's list of allowed users. Where holding the data
-    # folder's token is the permission, there is nobody to list.
+    # Without effect, and kept for channels that set it: who needs a list of people is the host's
+    # to decide, and never the channel's.
     checks_users = True
     # A channel that waits its turn, because its service limits the rate, may need longer than
     # the setting says; it fails by itself when the service does not answer.
     least_send_timeout = 0.0
 
     async def open(self, handler: ReplyHandler) -> None:
-        """Connect, and from now on pass replies to the reply handler."""
+        """Connect, and from now on pass replies to the reply handler.
+
+        Opening a channel that is open changes nothing.
+        """
 
     async def close(self) -> None:
-        """Disconnect; no reply is passed on after this."""
+        """Disconnect; no reply is passed on after this. Closing twice does no harm."""
 
     async def send_ask_user(
         self,

@@ -1,79 +1,236 @@
-"""Make the channels that the settings name; a channel's libraries are loaded only for that."""
+"""What a channel brings to pynchy, and where channels are found: by entry point.
+
+Nothing here is slow to import, and of a plug-in nothing is loaded before it is needed. The
+built-in channels are entry points like all others; that they are known without a look spares
+every command the search.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pynchy.channels.base import Channel
-from pynchy.channels.token import LocalChannel, WebChannel
-from pynchy.config import (
-    SLACK,
-    WHATSAPP,
-    ChannelSettings,
-    Settings,
-    SlackChannelSettings,
-    WebChannelSettings,
-    WhatsAppChannelSettings,
-)
-from pynchy.errors import ConfigError
+from pynchy.errors import PluginBroken
+
+if TYPE_CHECKING:
+    from pynchy.channels.base import Channel, ChannelContext
+    from pynchy.config import ChannelSettings, GroupSettings
+    from pynchy.config.errors import SettingProblem
+    from pynchy.findings import Finding
+
+ENTRY_POINTS = "pynchy.channels"
+# The same as in pyproject.toml.
+BUILT_IN = {
+    "local": "pynchy.channels.plugins:LOCAL_PLUGIN",
+    "slack": "pynchy.channels.slack.plugin:PLUGIN",
+    "web": "pynchy.channels.plugins:WEB_PLUGIN",
+    "whatsapp": "pynchy.channels.whatsapp.plugin:PLUGIN",
+}
+_OWN_METADATA = "pynchy-"
 
 
-def make_channels(settings: Settings, environ: Mapping[str, str], data: Path) -> dict[str, Channel]:
-    """Return the channels by name; what one must keep, it keeps in the data folder.
+class PluginCommand(NamedTuple):
+    """A command of the command line: a click command as "module:attribute", and a line of help."""
 
-    Raise ConfigError if one lacks its libraries or secrets.
+    target: str
+    help: str
+
+
+class ChannelPlugin:
+    """What a channel brings; an entry point of the group `pynchy.channels` names an instance.
+
+    Who may answer is not among it: that is for the host and the settings to say.
     """
-    return {
-        name: channel
-        for name, table in settings.channels.items()
-        if (channel := _make(table, settings, environ, data)) is not None
-    }
+
+    # The name of the entry point, of the table [channels.NAME] and of the channel.
+    name = ""
+    # The words after `pynchy`; a name that pynchy has itself is pynchy's.
+    commands: Mapping[str, PluginCommand] = MappingProxyType({})
+
+    def settings(self) -> type[ChannelSettings]:
+        """Return the model of the table [channels.NAME]."""
+        raise NotImplementedError
+
+    def make(self, context: ChannelContext) -> Channel:
+        """Return the channel. Raise ConfigError for what a person has to put right first."""
+        raise NotImplementedError
+
+    def check_chat(self, chat: str) -> str:
+        """Return what a group's `chat` must be, in words after "must be"; nothing if it is so."""
+        del chat
+        return ""
+
+    def check_user(self, user: str) -> str:
+        """Return what an entry of `allowed_users` must be, in the same way."""
+        del user
+        return ""
+
+    def check_group(self, name: str, group: GroupSettings) -> Iterable[SettingProblem]:
+        """Return what else is wrong with a group's settings, as far as the channel is concerned."""
+        del name, group
+        return ()
+
+    def examine(self, context: ChannelContext) -> Iterable[Finding]:
+        """Yield what `pynchy doctor` says of the channel, which has a table in the settings."""
+        del context
+        return ()
 
 
-def _make(
-    table: ChannelSettings, settings: Settings, environ: Mapping[str, str], data: Path
-) -> Channel | None:
-    match table:
-        case SlackChannelSettings():
-            return _make_slack(table, settings, environ)
-        case WhatsAppChannelSettings():
-            return _make_whatsapp(table, settings, data)
-        case WebChannelSettings():
-            return WebChannel()
-        case _:
-            return LocalChannel()
+class LocalPlugin(ChannelPlugin):
+    """The terminal and the HTTP interface."""
+
+    name = "local"
+
+    def settings(self) -> type[ChannelSettings]:
+        """See ChannelPlugin."""
+        from pynchy.config.models import LocalChannelSettings  # noqa: PLC0415 - slow
+
+        return LocalChannelSettings
+
+    def make(self, context: ChannelContext) -> Channel:
+        """See ChannelPlugin."""
+        from pynchy.channels.token import LocalChannel  # noqa: PLC0415 - slow
+
+        del context
+        return LocalChannel()
 
 
-def _make_slack(
-    table: SlackChannelSettings, settings: Settings, environ: Mapping[str, str]
-) -> Channel:
+class WebPlugin(ChannelPlugin):
+    """The page in the browser."""
+
+    name = "web"
+
+    def settings(self) -> type[ChannelSettings]:
+        """See ChannelPlugin."""
+        from pynchy.config.models import WebChannelSettings  # noqa: PLC0415 - slow
+
+        return WebChannelSettings
+
+    def make(self, context: ChannelContext) -> Channel:
+        """See ChannelPlugin."""
+        from pynchy.channels.token import WebChannel  # noqa: PLC0415 - slow
+
+        del context
+        return WebChannel()
+
+
+LOCAL_PLUGIN = LocalPlugin()
+WEB_PLUGIN = WebPlugin()
+
+
+def load_plugin(name: str) -> ChannelPlugin | None:
+    """Return the plug-in of this name; None if there is none. Raise PluginBroken."""
+    targets = (BUILT_IN[name],) if name in BUILT_IN else installed().get(name, ())
+    if len(targets) > 1:
+        raise PluginBroken(f"several packages bring the channel {name}: {', '.join(targets)}")
+    return _load(name, targets[0]) if targets else None
+
+
+def known_names() -> list[str]:
+    """Return the names of all channels, the built-in ones first."""
+    return [*BUILT_IN, *sorted(installed().keys() - BUILT_IN.keys())]
+
+
+def find_command(word: str) -> PluginCommand | None:
+    """Return the command that a plug-in brings. Raise PluginBroken if it is its name that fails."""
+    for name in _names_one_by_one():
+        try:
+            plugin = load_plugin(name)
+        except PluginBroken:
+            if name == word:
+                raise
+            continue
+        if plugin is not None and word in plugin.commands:
+            return plugin.commands[word]
+    return None
+
+
+def all_commands() -> tuple[dict[str, PluginCommand], list[str]]:
+    """Return the commands of all plug-ins by name, and what is wrong with which plug-in."""
+    commands: dict[str, PluginCommand] = {}
+    broken: list[str] = []
+    for name in known_names():
+        try:
+            plugin = load_plugin(name)
+        except PluginBroken as exc:
+            broken.append(str(exc))
+        else:
+            commands |= {
+                word: command
+                for word, command in (plugin.commands if plugin else {}).items()
+                if word not in commands
+            }
+    return commands, broken
+
+
+def load_target(target: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """Return what "module:attribute" names."""
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def installed() -> Mapping[str, tuple[str, ...]]:
+    """Return what other packages bring: "module:attribute" by name, several if several do."""
+    return _scan(tuple(sys.path))
+
+
+def usurped_names() -> list[str]:
+    """Return the built-in names that another package claims as well, and does not get."""
+    return sorted(installed().keys() & BUILT_IN.keys())
+
+
+def _names_one_by_one() -> Iterator[str]:
+    yield from BUILT_IN
+    yield from sorted(installed().keys() - BUILT_IN.keys())
+
+
+def _load(name: str, target: str) -> ChannelPlugin:
     try:
-        from pynchy.channels.slack.channel import SlackChannel, SlackGroups, read_secrets  # noqa: PLC0415 - heavy
-    except ImportError as exc:
-        raise ConfigError(
-            f"[channels.{SLACK}] needs libraries that are not installed ({exc.name}): "
-            "pip install '.[slack]' in pynchy's folder"
+        plugin = load_target(target)
+    except Exception as exc:
+        raise PluginBroken(
+            f"the channel {name} cannot be loaded: {type(exc).__name__}: {exc} ({target})"
         ) from exc
-    groups = [group for group in settings.groups.values() if SLACK in group.channels]
-    audience = SlackGroups(
-        frozenset(group.chat.get(SLACK, "") for group in groups),
-        frozenset(user for group in groups for user in group.allowed_users.get(SLACK, ())),
-    )
-    return SlackChannel(table, read_secrets(table, environ), audience=audience)
+    if not isinstance(plugin, ChannelPlugin) or plugin.name != name:
+        raise PluginBroken(f"the channel {name} cannot be used: {target} is no ChannelPlugin of it")
+    return plugin
 
 
-def _make_whatsapp(table: WhatsAppChannelSettings, settings: Settings, data: Path) -> Channel:
-    # The library itself is loaded by the child alone.
-    if find_spec("neonize") is None:
-        raise ConfigError(
-            f"[channels.{WHATSAPP}] needs a library that is not installed (neonize): "
-            "pip install '.[whatsapp]' in pynchy's folder"
-        )
-    from pynchy.channels.whatsapp.channel import WhatsAppChannel, make_home, store_of  # noqa: PLC0415 - the same
-    from pynchy.channels.whatsapp.inbound import read_groups  # noqa: PLC0415 - where it is used
+@lru_cache(maxsize=1)
+def _scan(path: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    if not any(map(_may_have_plugins, path)):
+        return MappingProxyType({})
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and seldom needed
 
-    home = make_home(data)
-    audience, pace_seconds = read_groups(settings), table.pace.total_seconds()
-    return WhatsAppChannel(home, store_of(table, home), audience, pace_seconds)
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        known = found.get(entry.name, ())
+        if BUILT_IN.get(entry.name) != entry.value and entry.value not in known:
+            found[entry.name] = (*known, entry.value)
+    return MappingProxyType(found)
+
+
+def _may_have_plugins(folder: str) -> bool:
+    """True unless no package in this folder but pynchy itself brings channels.
+
+    To import what reads the metadata properly takes longer than to look into the few files.
+    """
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return os.path.isfile(folder)  # noqa: PTH113 - pathlib is no faster
+    kept = [n for n in names if n.endswith(("-info", ".egg")) and not n.startswith(_OWN_METADATA)]
+    return any(_names_us(f"{folder or '.'}/{name}/entry_points.txt") for name in kept)
+
+
+def _names_us(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib is no faster
+            return ENTRY_POINTS.encode() in file.read()
+    except OSError:
+        return False

@@ -13,7 +13,6 @@ class LocalChannel(Channel):
     """Shows every question to whoever holds the data folder's token."""
 
     name = "local"
-    checks_users = False
 
     async def send_ask_user(
         self,
@@ -32,7 +31,6 @@ class WebChannel(Channel):
     """Shows every question to whoever is signed in."""
 
     name = "web"
-    checks_users = False
 
     async def send_ask_user(
         self,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pynchy.errors import PynchyError
+from pynchy.errors import PluginBroken, PynchyError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# name: (module, what it does in one line)
+# name: (module, what it does in one line). Channels bring commands of their own besides.
 COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
@@ -41,8 +41,6 @@ COMMANDS = {
     "sweep": ("questions", "End what is stale."),
     "init": ("init", "Write a settings file to begin with."),
     "doctor": ("doctor.command", "Find what is wrong, and say how to mend it."),
-    "slack": ("slack", "Set up the Slack channel, and look whether it works."),
-    "whatsapp": ("whatsapp", "Pair a phone for the WhatsApp channel, and see how it is."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
@@ -58,15 +56,15 @@ class LazyGroup(click.Group):
     """A group whose commands live in modules of their own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of the table."""
+        """Return the commands in the order of the table, and then those of the channels."""
         del ctx
-        return list(COMMANDS)
+        return [*COMMANDS, *_commands_of_channels()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module and return the command."""
         del ctx
         if cmd_name not in COMMANDS:
-            return None
+            return _command_of_channel(cmd_name)
         module = import_module(f"pynchy.cli.{COMMANDS[cmd_name][0]}")
         return with_examples(getattr(module, f"{cmd_name}_command"))
 
@@ -75,6 +73,13 @@ class LazyGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        from pynchy.channels.plugins import all_commands  # noqa: PLC0415 - only to list them
+
+        with formatter.section("Commands of channels"):
+            formatter.write_dl(list(_commands_of_channels().items()))
+        if broken := all_commands()[1]:
+            with formatter.section("Broken, see pynchy doctor"):
+                formatter.write_text("\n\n".join(broken))
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
         """Run the command; what pynchy itself refuses is said on stderr, with an exit code."""
@@ -91,9 +96,10 @@ class LazyGroup(click.Group):
         """Complete the commands without importing them."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
 
+        listed = {name: text for name, (_, text) in COMMANDS.items()} | _commands_of_channels()
         found = [
             CompletionItem(name, help=text)
-            for name, (_, text) in COMMANDS.items()
+            for name, text in listed.items()
             if name.startswith(incomplete)
         ]
         return found + click.Command.shell_complete(self, ctx, incomplete)
@@ -107,9 +113,30 @@ class LazyGroup(click.Group):
         except click.UsageError as exc:
             from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise click.UsageError(f"{exc.message}{hint}", ctx) from exc
+
+
+def _commands_of_channels() -> dict[str, str]:
+    """Return the commands that channels bring, with their lines of help."""
+    from pynchy.channels.plugins import all_commands  # noqa: PLC0415 - not for every command
+
+    brought, _ = all_commands()
+    return {name: command.help for name, command in brought.items() if name not in COMMANDS}
+
+
+def _command_of_channel(name: str) -> click.Command | None:
+    from pynchy.channels.plugins import find_command, load_target  # noqa: PLC0415 - the same
+
+    found = find_command(name)
+    if found is None:
+        return None
+    try:
+        command = load_target(found.target)
+    except (ImportError, AttributeError) as exc:
+        raise PluginBroken(f"the command {name} cannot be loaded: {exc} ({found.target})") from exc
+    return with_examples(command)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

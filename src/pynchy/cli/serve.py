@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 
+from pynchy.channels.loading import load_settings
 from pynchy.cli.inbox import show_link
 from pynchy.cli.options import config_option, data_dir_option
-from pynchy.config import Settings, load_settings
+from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.host import running_host
 from pynchy.logs import set_up_logging

@@ -10,16 +10,18 @@ from pathlib import Path
 
 import click
 
+from pynchy.channels.base import ChannelContext
+from pynchy.channels.loading import load_settings
+from pynchy.channels.slack.plugin import look_at_slack
 from pynchy.channels.slack.setup import manifest, new_app_link
 from pynchy.cli import with_examples
 from pynchy.cli.doctor.command import show_findings
-from pynchy.cli.doctor.finding import Status
-from pynchy.cli.doctor.slack import look_at_slack
 from pynchy.cli.options import config_option, json_option
 from pynchy.cli.output import show_json
-from pynchy.config import SLACK, load_settings
+from pynchy.config import SLACK
 from pynchy.errors import ConfigError
 from pynchy.exits import EXIT_FAILED
+from pynchy.findings import Status
 
 
 @click.group("slack", short_help="Set up the Slack channel, and look whether it works.")
@@ -73,7 +75,7 @@ def check_command(config: Path | None, *, post: bool, as_json: bool) -> None:
     settings = load_settings(config)
     if SLACK not in settings.channels:
         raise ConfigError(f"there is no [channels.{SLACK}] in the settings; docs/slack.md says how")
-    findings = list(look_at_slack(settings, os.environ, post=post))
+    findings = list(look_at_slack(ChannelContext(settings, os.environ, Path()), post=post))
     if as_json:
         show_json([asdict(finding) for finding in findings])
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pynchy.channels.loading import load_settings
 from pynchy.channels.whatsapp.addresses import PHONE, normal, phone, read_account
 from pynchy.channels.whatsapp.channel import make_home, store_of
 from pynchy.channels.whatsapp.connection_status import ConnectionState, read_state
@@ -17,7 +18,7 @@ from pynchy.cli import with_examples
 from pynchy.cli.options import TEXT, config_option, data_dir_option, json_option
 from pynchy.cli.output import show_json
 from pynchy.cli.text import clean
-from pynchy.config import WHATSAPP, WhatsAppChannelSettings, load_settings
+from pynchy.config import WHATSAPP, WhatsAppChannelSettings
 from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError, HostError
 from pynchy.exits import EXIT_FAILED

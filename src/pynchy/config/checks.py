@@ -3,20 +3,19 @@
 Runs on settings that pydantic has accepted, so everything here has its proper type.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pynchy.config.errors import Loc, SettingProblem, allowed, did_you_mean, dotted
-from pynchy.config.models import KINDS, WHATSAPP, GroupSettings, LauncherSettings, Settings, either
+from pynchy.config.models import KINDS, GroupSettings, LauncherSettings, Settings, either
 
 
-def contradictions(settings: Settings, known_channels: Iterable[str]) -> list[SettingProblem]:
+def contradictions(settings: Settings, known: Collection[str]) -> list[SettingProblem]:
     """Return everything that does not fit together."""
     return [
         *_clocks(settings),
-        *_routes(settings, frozenset(known_channels)),
+        *_routes(settings, known),
         *(f for name, group in settings.groups.items() for f in _launcher(name, group.launcher)),
         *(f for name, group in settings.groups.items() for f in _waiting(name, group)),
-        *(f for name, group in settings.groups.items() for f in _self_chat(name, group)),
     ]
 
 
@@ -31,7 +30,7 @@ def _clocks(settings: Settings) -> Iterator[SettingProblem]:
         )
 
 
-def _routes(settings: Settings, known: frozenset[str]) -> Iterator[SettingProblem]:
+def _routes(settings: Settings, known: Collection[str]) -> Iterator[SettingProblem]:
     for loc, channel, at_key in _named_channels(settings):
         if channel not in settings.channels:
             field = loc[:-1]
@@ -115,26 +114,6 @@ def _waiting(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
         )
 
 
-def _self_chat(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
-    if not group.self_chat:
-        return
-    loc = ("groups", name, "self_chat")
-    if WHATSAPP not in group.channels:
-        yield SettingProblem(
-            loc=loc,
-            message=f"{dotted(loc)} is for groups that ask in WhatsApp",
-            notes=(f'add "{WHATSAPP}" to {dotted(("groups", name, "channels"))}',),
-            at_key=True,
-        )
-    if WHATSAPP in group.chat:
-        yield SettingProblem(
-            loc=loc,
-            message=f"{dotted(loc)} and a chat of its own: only one can be meant",
-            notes=(f"remove self_chat, or chat.{WHATSAPP}",),
-            at_key=True,
-        )
-
-
 def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
     for name, group in settings.groups.items():
         for index, channel in enumerate(group.channels):
@@ -145,7 +124,7 @@ def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
             yield ("groups", name, "chat", channel), channel, True
 
 
-def _advice(channel: str, configured: Iterable[str], known: frozenset[str]) -> tuple[str, ...]:
+def _advice(channel: str, configured: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
     if channel in known:
         return (f"add its table: [channels.{channel}]", allowed(configured))
     return (*did_you_mean(channel, {*configured, *known}), allowed(configured))

@@ -4,7 +4,7 @@ What pydantic found wrong is said in a person's words, with the nearest name tha
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import UnionType
@@ -35,6 +35,7 @@ _KINDS: dict[Any, str] = {
 
 Model = TypeVar("Model", bound=BaseModel)
 Channels = Mapping[str, type[ChannelSettings]]
+Checks = Callable[[Settings], Iterable[SettingProblem]]
 
 _LARGEST_KIB = 1024
 _MAX_SHOWN = 50
@@ -186,15 +187,22 @@ def _is_model(kind: Any) -> bool:  # noqa: ANN401  annotations are Any
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def load_settings(path: Path | None, channels: Channels = KNOWN_CHANNELS) -> Settings:
+def load_settings(
+    path: Path | None,
+    channels: Channels = KNOWN_CHANNELS,
+    look_at: Checks = lambda _: (),
+) -> Settings:
     """Return the settings in the file, or all defaults without one.
 
-    Raise ConfigError with every problem in it, each with its place.
+    The models of the channels' tables, and what the channels find wrong with settings that are
+    right otherwise, come from outside. Raise ConfigError with every problem, each with its place.
     """
     if path is None:
         return Settings()
     source = _read(path)
     settings, findings = _validate(_parse(source), channels)
+    if settings is not None and not findings:
+        findings += look_at(settings)
     if settings is not None and not findings:
         return settings
     in_order = sorted(findings, key=lambda finding: source.place(finding).start)
@@ -285,10 +293,11 @@ def _validate_channels(tables: object, known: Channels) -> tuple[object, list[Se
     channels: dict[str, object] = {}
     findings: list[SettingProblem] = []
     for name, table in tables.items():
-        if name not in known:
+        model = known.get(name)
+        if model is None:
             findings.append(_unknown_channel(name, known))
         elif isinstance(table, dict):
-            channel, more = _check(known[name], table, ("channels", name))
+            channel, more = _check(model, table, ("channels", name))
             findings += more
             channels |= {name: channel} if channel else {}
         else:

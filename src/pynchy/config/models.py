@@ -128,7 +128,11 @@ class WhatsAppChannelSettings(ChannelSettings):
     pace: Duration = timedelta(seconds=1)
 
 
-# A channel's table is checked against the model found here under the channel's name.
+# Where holding the data folder's token is the permission, there is nobody to list. It is by name
+# that they are exempt, so no channel can be that has no such name: plug-ins do not get these.
+TOKEN_CHANNELS = frozenset({LOCAL, WEB})
+
+# The tables of the built-in channels, by the channel's name.
 KNOWN_CHANNELS: dict[str, type[ChannelSettings]] = {
     LOCAL: LocalChannelSettings,
     SLACK: SlackChannelSettings,

@@ -101,7 +101,7 @@ class World:
         late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
         self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
         limits = DeliveryLimits(timedelta(0), TTL)
-        channels = {"local": FakeChannel("local", checks_users=False)}
+        channels = {"local": FakeChannel("local")}
         core = Core(Around(folder, clock, SETTINGS, channels, late, self.leases, limits))
         self.core, self.audit, self.index, self.store = core, core.audit, core.index, core.store
         self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker

@@ -11,10 +11,11 @@ from tests.unit.cli.support import Host, Run, until
 from pynchy.cli import COMMANDS
 from pynchy.config import load_settings
 
+OF_CHANNELS = ("slack", "whatsapp")
 HEAVY = {"rich", "pydantic", "starlette", "uvicorn", "aiofiles", "tomli"}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_CHANNELS])
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help_with_an_example(run: Run, command: str, flag: str) -> None:
     result = run(command, flag)
@@ -27,7 +28,7 @@ def test_every_command_has_help_with_an_example(run: Run, command: str, flag: st
 def test_the_list_of_commands_names_each(run: Run) -> None:
     listed = run("--help").stdout
 
-    assert all(f"  {name} " in listed for name in COMMANDS)
+    assert all(f"  {name} " in listed for name in (*COMMANDS, *OF_CHANNELS))
     assert "\n    pynchy serve " in listed
 
 

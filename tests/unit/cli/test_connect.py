@@ -12,8 +12,8 @@ import pytest
 from tests.unit.cli.support import Run
 
 from pynchy.cli.doctor.connections import check_connections
-from pynchy.cli.doctor.finding import Status
 from pynchy.data_dir import DataFolder
+from pynchy.findings import Status
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))
 PROGRAMS = ("claude", "codex", "opencode")

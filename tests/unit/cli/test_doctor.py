@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.unit.cli.support import Host, Run
 
-from pynchy.cli.doctor.finding import Finding, Status
 from pynchy.cli.doctor.machine import check_clock, check_inotify, check_python
 from pynchy.cli.doctor.settings import check_groups
 from pynchy.config import Settings, load_settings
 from pynchy.config.models import ChannelSettings, HttpSettings
 from pynchy.data_dir import DataFolder, SettingsSource
+from pynchy.findings import Finding, Status
 
 
 def examine(run: Run, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.channels.plugins import make_channels
+from pynchy.channels.loading import make_channels
 from pynchy.channels.slack.channel import Secrets
 from pynchy.config import Settings, SlackChannelSettings, load_settings
 from pynchy.errors import ConfigError
@@ -43,7 +43,7 @@ def test_http_needs_the_signing_secret_and_no_app_token() -> None:
 def test_without_the_libraries_it_is_said_what_to_install() -> None:
     code = (
         "import sys; sys.modules['slack_bolt'] = None\n"
-        "from pynchy.channels.plugins import make_channels\n"
+        "from pynchy.channels.loading import make_channels\n"
         "from pynchy.config import Settings, SlackChannelSettings\n"
         "try: make_channels(Settings(channels={'slack': SlackChannelSettings()}), {}, None)\n"
         "except Exception as exc: print(type(exc).__name__, exc)\n"

@@ -154,7 +154,7 @@ def test_what_is_wrong_is_told_without_asking_slack(
     monkeypatch.setenv("SLACK_BOT_TOKEN", slack.app_token)
     monkeypatch.setenv("SLACK_APP_TOKEN", slack.bot_token)
     config = tmp_path / "pynchy.toml"
-    config.write_text(config.read_text().replace('"C1"', '"#general"'))
+    config.write_text(config.read_text().replace('{ slack = "C1" }', "{}"))
 
     code, found = check(run)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pynchy.bridge.cards import card_of
+from pynchy.channels.loading import load_settings, make_channels
 from pynchy.channels.numbered import NumberedCard
-from pynchy.channels.plugins import make_channels
 from pynchy.channels.whatsapp.addresses import normal
 from pynchy.channels.whatsapp.child import cut_log
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
@@ -21,7 +21,7 @@ from pynchy.channels.whatsapp.inbound_queue import (
 )
 from pynchy.channels.whatsapp.outbox import CARD, ChatCard, ChatCards, Outbox
 from pynchy.channels.whatsapp.process import STAND_IN
-from pynchy.config import Settings, load_settings
+from pynchy.config import Settings
 from pynchy.errors import ConfigError
 from pynchy.host import without_secrets
 from pynchy.model import GroupName, Question, RequestId, ShortId
@@ -231,7 +231,7 @@ def test_people_are_matched_in_every_form_to_what_the_settings_say(tmp_path: Pat
     settings = settings_of(
         tmp_path,
         'channels = ["whatsapp"]\nchat = { whatsapp = "1203630000@g.us" }\n'
-        'allowed_users = { whatsapp = ["+49 170 1234567", "81111111@lid", "Ana"] }',
+        'allowed_users = { whatsapp = ["+49 170 1234567", "81111111@lid"] }',
     )
 
     audience = read_groups(settings)
@@ -260,7 +260,7 @@ def test_a_self_chat_that_cannot_be_meant_is_refused(
 def test_without_the_library_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.channels.plugins.find_spec", lambda _: None)
+    monkeypatch.setattr("pynchy.channels.whatsapp.plugin.find_spec", lambda _: None)
 
     with pytest.raises(ConfigError, match=r"pip install '\.\[whatsapp\]'"):
         make_channels(settings_of(tmp_path, ""), {}, tmp_path)

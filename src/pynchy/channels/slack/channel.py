@@ -27,7 +27,7 @@ from pynchy.channels.slack.people import People
 from pynchy.channels.slack.posting import OrphanedCards, Poster
 from pynchy.channels.slack.settling import Settler
 from pynchy.channels.slack.web import TokenRefused, Web
-from pynchy.config import SLACK, SlackChannelSettings
+from pynchy.config import SLACK, Settings, SlackChannelSettings
 from pynchy.errors import ChannelUnavailable, ConfigError
 from pynchy.model import Card, Question, RequestId, ShownCard
 
@@ -126,6 +126,15 @@ class SlackGroups:
     users: frozenset[str] = frozenset()
 
 
+def read_groups(settings: Settings) -> SlackGroups:
+    """Return the chats and people of the groups that ask in Slack."""
+    groups = [group for group in settings.groups.values() if SLACK in group.channels]
+    return SlackGroups(
+        frozenset(group.chat.get(SLACK, "") for group in groups),
+        frozenset(user for group in groups for user in group.allowed_users.get(SLACK, ())),
+    )
+
+
 class SlackChannel(Channel):
     """Shows cards in Slack and takes clicks and replies from there."""
 
@@ -165,6 +174,8 @@ class SlackChannel(Channel):
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for Slack: it is tried until it works, and `problem` tells."""
+        if self._running is not None and not self._running.done():
+            return
         self._web.open()
         for posted in handler.open_cards(self.name):
             self._take_up(posted)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.blocks import read_chat
 from pynchy.channels.slack.channel import PACE_SECONDS, Secrets
+from pynchy.channels.slack.plugin import CHAT
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Refused, TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
 from pynchy.errors import ChannelUnavailable
+from pynchy.findings import Finding, Status, fine, problem
 
 SCOPES = (
     "channels:history",
@@ -36,7 +36,6 @@ _NEW_APP = "https://api.slack.com/apps?new_app=1&manifest_json="
 _SECONDS = 20.0
 # A rotated token has another head.
 _BOT_TOKENS = ("xoxb-", "xoxe.xoxb-")
-_CHAT = re.compile(r"[CDGUW][A-Z0-9]*(/[0-9]+\.[0-9]+)?\Z")
 _LOOK_AGAIN = "see whether the chat is the right one and the bot may post there"
 _INVITE = "invite the bot there (/invite @pynchy)"
 _FIXES = {
@@ -75,30 +74,27 @@ def new_app_link(made: dict[str, Any]) -> str:
     return _NEW_APP + quote(json.dumps(made, separators=(",", ":")), safe="")
 
 
-@dataclass(frozen=True, slots=True)
-class SlackCheck:
-    """What was looked at and found; without a fix, all is well."""
-
-    check: str
-    detail: str
-    fix: str = ""
-
-
-async def examine(
+def examine(
     table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
-) -> list[SlackCheck]:
+) -> list[Finding]:
     """Return everything that there is to say; nothing here takes long or raises."""
+    return asyncio.run(_examine(table, secrets, settings, post=post))
+
+
+async def _examine(
+    table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
+) -> list[Finding]:
     web = Web(secrets.bot_token, table.api_url, PACE_SECONDS)
     web.open()
     # Test cards keep the pace, and each chat is looked at.
     limit = _SECONDS + 2 * PACE_SECONDS * len(settings.groups)
-    found: list[SlackCheck] = []
+    found: list[Finding] = []
     try:
         async with asyncio.timeout(limit):
             async for look in _looks(web, table, secrets, settings, post=post):
                 found.append(look)  # noqa: PERF401 - what was found before a time-out counts
     except TimeoutError:
-        found.append(SlackCheck("slack", f"no answer within {limit:g} s", "try again later"))
+        found.append(problem("slack", f"no answer within {limit:g} s", "try again later"))
     finally:
         await web.close()
     return found
@@ -106,7 +102,7 @@ async def examine(
 
 async def _looks(
     web: Web, table: SlackChannelSettings, secrets: Secrets, settings: Settings, *, post: bool
-) -> AsyncIterator[SlackCheck]:
+) -> AsyncIterator[Finding]:
     chats = {n: g.chat.get(SLACK, "") for n, g in settings.groups.items() if SLACK in g.channels}
     # What can be seen without asking Slack comes first: it explains what Slack then says.
     wrong = [*_look_at_tokens(table, secrets), *_look_at_addresses(chats)]
@@ -116,70 +112,68 @@ async def _looks(
         return
     bot = await _look_at_bot(web, table)
     yield bot
-    if bot.fix:
+    if bot.status is not Status.OK:
         return
     yield await _look_at_scopes(web)
     if table.mode == "socket":
         yield await _look_at_app_token(web, table, secrets)
     for name, jid in chats.items():
-        if _CHAT.match(jid):
+        if CHAT.match(jid):
             yield await _look_at_chat(web, name, jid, post=post)
 
 
-def _look_at_tokens(table: SlackChannelSettings, secrets: Secrets) -> Iterator[SlackCheck]:
+def _look_at_tokens(table: SlackChannelSettings, secrets: Secrets) -> Iterator[Finding]:
     """Say which tokens cannot be what they should be, by how they begin."""
     if not secrets.bot_token.startswith(_BOT_TOKENS):
         fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
-        yield SlackCheck("slack bot token", "does not begin as a bot token does", fix)
+        yield problem("slack bot token", "does not begin as a bot token does", fix)
     if table.mode == "socket" and not secrets.app_token.startswith("xapp-"):
         fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
-        yield SlackCheck("slack app token", "does not begin as an app-level token does", fix)
+        yield problem("slack app token", "does not begin as an app-level token does", fix)
 
 
-def _look_at_addresses(chats: Mapping[str, str]) -> Iterator[SlackCheck]:
+def _look_at_addresses(chats: Mapping[str, str]) -> Iterator[Finding]:
     """Say which groups have no chat that Slack could know."""
     for name, jid in chats.items():
-        if not _CHAT.match(jid):
+        if not CHAT.match(jid):
             fix = f'in [groups.{name}]: chat = {{ {SLACK} = "C…" }}, the id and not the name'
-            yield SlackCheck(f"slack chat of {name}", jid or "none", fix)
+            yield problem(f"slack chat of {name}", jid or "none", fix)
 
 
-async def _look_at_bot(web: Web, table: SlackChannelSettings) -> SlackCheck:
+async def _look_at_bot(web: Web, table: SlackChannelSettings) -> Finding:
     try:
         who = await web.call(web.client.auth_test)
     except TokenRefused as exc:
         fix = f"put the bot token (xoxb-…) of the installed app into {table.bot_token_env}"
-        return SlackCheck("slack bot token", str(exc), fix)
+        return problem("slack bot token", str(exc), fix)
     except ChannelUnavailable as exc:
-        return SlackCheck(
-            "slack", str(exc), f"see whether {table.api_url} can be reached from here"
-        )
-    return SlackCheck("slack bot token", f"{who.get('user')} in the workspace {who.get('team')}")
+        return problem("slack", str(exc), f"see whether {table.api_url} can be reached from here")
+    return fine("slack bot token", f"{who.get('user')} in the workspace {who.get('team')}")
 
 
-async def _look_at_scopes(web: Web) -> SlackCheck:
+async def _look_at_scopes(web: Web) -> Finding:
     try:
         granted = await web.scopes()
     except ChannelUnavailable as exc:
-        return SlackCheck("slack scopes", str(exc), "try again later")
+        return problem("slack scopes", str(exc), "try again later")
     if granted is None:
-        return SlackCheck("slack scopes", "Slack does not say which the app has")
+        return fine("slack scopes", "Slack does not say which the app has")
     missing = [scope for scope in SCOPES if scope not in granted]
     if missing:
-        return SlackCheck("slack scopes", f"missing: {', '.join(missing)}", _REINSTALL)
-    return SlackCheck("slack scopes", "all that are needed")
+        return problem("slack scopes", f"missing: {', '.join(missing)}", _REINSTALL)
+    return fine("slack scopes", "all that are needed")
 
 
-async def _look_at_app_token(web: Web, table: SlackChannelSettings, secrets: Secrets) -> SlackCheck:
+async def _look_at_app_token(web: Web, table: SlackChannelSettings, secrets: Secrets) -> Finding:
     try:
         await web.call(web.client.apps_connections_open, app_token=secrets.app_token)
     except ChannelUnavailable as exc:
         fix = f"put an app-level token (xapp-…) with connections:write into {table.app_token_env}"
-        return SlackCheck("slack app token", str(exc), fix)
-    return SlackCheck("slack app token", "opens a socket")
+        return problem("slack app token", str(exc), fix)
+    return fine("slack app token", "opens a socket")
 
 
-async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> SlackCheck:
+async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Finding:
     check = f"slack chat of {group}"
     channel, thread = read_chat(jid)
     try:
@@ -187,10 +181,10 @@ async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> SlackC
         if post:
             await web.post(channel, thread, _test_card(group))
     except Refused as exc:
-        return SlackCheck(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
+        return problem(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
     except ChannelUnavailable as exc:
-        return SlackCheck(check, f"{jid}: {exc}", "try again later")
-    return SlackCheck(check, name + (", and a test card is there" if post else ""))
+        return problem(check, f"{jid}: {exc}", "try again later")
+    return fine(check, name + (", and a test card is there" if post else ""))
 
 
 async def _enter(web: Web, channel: str) -> str:

@@ -68,6 +68,8 @@ class WhatsAppChannel(Channel):
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for WhatsApp: it is tried until it works; `problem` tells."""
+        if self._running is not None and not self._running.done():
+            return
         await asyncio.to_thread(self._queue.make)
         await asyncio.to_thread(self._queue.tidy)
         records = await asyncio.to_thread(self._outbox.load)

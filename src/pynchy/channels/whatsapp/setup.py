@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pynchy.channels.whatsapp.connection_status import ConnectionState, Connecti
 from pynchy.channels.whatsapp.process import LOG, STAND_IN, Body, Process, environment
 from pynchy.config import WHATSAPP, GroupSettings, Settings
 from pynchy.errors import ChannelUnavailable
+from pynchy.findings import Finding, fine, problem
 from pynchy.safe_folder import Folder
 
 _SECONDS = 30.0
@@ -27,23 +27,14 @@ _PAIR = "pynchy whatsapp pair"
 _ASK_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class WhatsAppCheck:
-    """What was looked at and found; without a fix, all is well."""
-
-    check: str
-    detail: str
-    fix: str = ""
-
-
 def examine(
     settings: Settings, home: Path, store: Path, environ: Mapping[str, str], *, running: bool
-) -> Iterator[WhatsAppCheck]:
+) -> Iterator[Finding]:
     """Yield everything that there is to say; `running` if a host tells its own troubles."""
     yield _look_at_library(environ)
     if STAND_IN in environ:
         told = "it talks to a stand-in for tests, not to WhatsApp"
-        yield WhatsAppCheck(WHATSAPP, told, f"unset {STAND_IN} where pynchy runs")
+        yield problem(WHATSAPP, told, f"unset {STAND_IN} where pynchy runs")
     yield _look_at_session(home, store)
     if not running and (state := read_state(Folder(home))) is not None:
         lasting = state.status in {
@@ -51,15 +42,15 @@ def examine(
             ConnectionStatus.REPLACED,
             ConnectionStatus.OUTDATED,
         }
-        if lasting and (problem := state.problem()) is not None:
-            yield WhatsAppCheck("whatsapp connection", problem, "see docs/whatsapp.md")
+        if lasting and (words := state.problem()) is not None:
+            yield problem("whatsapp connection", words, "see docs/whatsapp.md")
     for name, group in settings.groups.items():
         if WHATSAPP in group.channels:
             yield _look_at_chat(name, group)
             yield _look_at_people(name, group)
 
 
-def _look_at_library(environ: Mapping[str, str]) -> WhatsAppCheck:
+def _look_at_library(environ: Mapping[str, str]) -> Finding:
     """Load the library as the child does, in a process of its own."""
     command = [sys.executable, "-P", "-m", "pynchy.channels.whatsapp.child", "--version"]
     try:
@@ -73,50 +64,46 @@ def _look_at_library(environ: Mapping[str, str]) -> WhatsAppCheck:
         )
         found = json.loads(done.stdout.splitlines()[-1])["version"]
     except subprocess.TimeoutExpired:
-        return WhatsAppCheck("whatsapp library", f"does not load within {_SECONDS:g} s", _MUSL)
+        return problem("whatsapp library", f"does not load within {_SECONDS:g} s", _MUSL)
     except (IndexError, ValueError, KeyError):
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return WhatsAppCheck("whatsapp library", f"cannot be loaded: {last}", _MUSL)
-    return WhatsAppCheck("whatsapp library", f"neonize {found} loads")
+        return problem("whatsapp library", f"cannot be loaded: {last}", _MUSL)
+    return fine("whatsapp library", f"neonize {found} loads")
 
 
-def _look_at_session(home: Path, store: Path) -> WhatsAppCheck:
+def _look_at_session(home: Path, store: Path) -> Finding:
     check = "whatsapp session"
     account = read_account(Folder(home))
     if account is None:
-        return WhatsAppCheck(check, "no phone is paired", _PAIR)
+        return problem(check, "no phone is paired", _PAIR)
     try:
         mode = stat.S_IMODE(store.stat().st_mode)
     except OSError as exc:
-        return WhatsAppCheck(
-            check, f"{store}: {exc.strerror}", f"pynchy whatsapp logout, then {_PAIR}"
-        )
+        return problem(check, f"{store}: {exc.strerror}", f"pynchy whatsapp logout, then {_PAIR}")
     if mode & 0o077:
-        return WhatsAppCheck(check, f"{store}: others can read it", f"chmod 600 {store}")
-    return WhatsAppCheck(check, f"paired with {phone(account.jid)}")
+        return problem(check, f"{store}: others can read it", f"chmod 600 {store}")
+    return fine(check, f"paired with {phone(account.jid)}")
 
 
-def _look_at_chat(name: str, group: GroupSettings) -> WhatsAppCheck:
+def _look_at_chat(name: str, group: GroupSettings) -> Finding:
     check, written = f"whatsapp chat of {name}", group.chat.get(WHATSAPP, "")
     if group.self_chat:
-        return WhatsAppCheck(check, "the chat of the paired account with itself")
+        return fine(check, "the chat of the paired account with itself")
     if not normal(written):
         fix = f'in [groups.{name}]: chat = {{ {WHATSAPP} = "…@g.us" }}, or a phone number'
-        return WhatsAppCheck(check, written or "none", fix)
-    return WhatsAppCheck(check, normal(written))
+        return problem(check, written or "none", fix)
+    return fine(check, normal(written))
 
 
-def _look_at_people(name: str, group: GroupSettings) -> WhatsAppCheck:
+def _look_at_people(name: str, group: GroupSettings) -> Finding:
     check, listed = f"whatsapp people of {name}", group.allowed_users.get(WHATSAPP, ())
     wrong = [entry for entry in listed if not normal(entry)]
     if wrong:
-        return WhatsAppCheck(
-            check, f"{wrong[0]} is no phone number", 'write it as "+49 170 1234567"'
-        )
+        return problem(check, f"{wrong[0]} is no phone number", 'write it as "+49 170 1234567"')
     if not listed:
         fix = f'in [groups.{name}]: allowed_users = {{ {WHATSAPP} = ["+49…"] }}'
-        return WhatsAppCheck(check, "nobody may answer", fix)
-    return WhatsAppCheck(check, f"{len(listed)} may answer")
+        return problem(check, "nobody may answer", fix)
+    return fine(check, f"{len(listed)} may answer")
 
 
 class NotPaired(ChannelUnavailable):

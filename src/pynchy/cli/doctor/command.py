@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from pynchy.channels.base import ChannelContext
+from pynchy.channels.loading import examine_channels
 from pynchy.cli.doctor.connections import check_connections
-from pynchy.cli.doctor.finding import Finding, Status
 from pynchy.cli.doctor.machine import (
     check_clock,
     check_data_folder,
@@ -24,12 +25,11 @@ from pynchy.cli.doctor.machine import (
     look_at_host,
 )
 from pynchy.cli.doctor.settings import check_groups, look_at_settings
-from pynchy.cli.doctor.slack import look_at_slack
-from pynchy.cli.doctor.whatsapp import look_at_whatsapp
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.text import clean, to_json
 from pynchy.data_dir import DataFolder
 from pynchy.exits import EXIT_FAILED
+from pynchy.findings import Finding, Status
 
 _COLOURS = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "red"}
 _WIDTH = max(map(len, Status))
@@ -88,9 +88,8 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     yield from check_connections(data, os.environ, Path.cwd())
     if settings is not None:
         yield from check_groups(settings, data, health.problems)
-        yield from look_at_slack(settings, os.environ)
         running = health.problems is not None
-        yield from look_at_whatsapp(settings, data, os.environ, running=running)
+        yield from examine_channels(ChannelContext(settings, os.environ, data.path, running))
 
 
 def show_findings(findings: list[Finding]) -> None:

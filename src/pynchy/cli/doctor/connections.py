@@ -27,9 +27,9 @@ from pynchy.cli.connect.programs import (
     claude_settings,
     find_place,
 )
-from pynchy.cli.doctor.finding import Finding, fine, problem, warning
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
+from pynchy.findings import Finding, fine, problem, warning
 
 _VERSION = "2025-11-25"
 _INITIALIZE = {

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pynchy.cli.doctor.finding import Finding, fine, problem, warning
 from pynchy.cli.events import newest_event
 from pynchy.cli.text import duration, read_moment
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, NoHost, PynchyError
+from pynchy.findings import Finding, fine, problem, warning
 
 OLDEST_PYTHON = (3, 11)
 _FULL_BYTES = 64 * 1024**2

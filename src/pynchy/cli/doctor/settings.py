@@ -10,20 +10,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agent_runner import cores
-from pynchy.cli.doctor.finding import Finding, fine, problem, warning
+from pynchy.channels.loading import load_settings
 from pynchy.cli.mailbox import group_names
-from pynchy.config import LOCAL, GroupSettings, LauncherSettings, Settings, load_settings
+from pynchy.config import TOKEN_CHANNELS, GroupSettings, LauncherSettings, Settings
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
+from pynchy.findings import Finding, fine, problem, warning
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL
 from pynchy.launchers.isolation import isolation_of
 from pynchy.launchers.process import find_runner
 from pynchy.launchers.sandbox import check_binds
 
 _SECONDS = 20.0
-
-# Where holding the data folder's token is the permission, there is nobody to list.
-_TOKEN_CHANNELS = frozenset({LOCAL, "web"})
 
 _CHECK = "settings"
 _RESTART = "restart pynchy serve"
@@ -125,7 +123,7 @@ def _check_channels(
 
 
 def _check_people(name: str, group: GroupSettings) -> Iterator[Finding]:
-    chats = [channel for channel in group.channels if channel not in _TOKEN_CHANNELS]
+    chats = [channel for channel in group.channels if channel not in TOKEN_CHANNELS]
     closed = [channel for channel in chats if not group.allowed_users.get(channel)]
     for channel in closed:
         detail = f"nobody may answer in {channel}: its allowed_users list is empty"

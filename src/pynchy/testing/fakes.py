@@ -1,7 +1,4 @@
-"""Published fakes: what a channel's, launcher's or store's author tests against.
-
-They keep the same contracts as the real ones (tests/contract/ holds both to them), in memory.
-"""
+"""A clock, stores, a channel and a launcher in memory, which keep the contracts of real ones."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.errors import ChannelUnavailable, DeliveryFailed, DuplicateRequest
+from pynchy.errors import ChannelUnavailable, DeliveryFailed, DuplicateRequest, ReplyRejected
 from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import (
     Card,
@@ -23,6 +20,7 @@ from pynchy.model import (
     Option,
     PendingQuestion,
     Question,
+    Reply,
     RequestId,
     SessionId,
     ShortId,
@@ -179,10 +177,14 @@ class Sent:
     jid: str
     request_id: RequestId
     card: Card
+    questions: tuple[Question, ...] = ()
 
 
 class FakeChannel(Channel):
-    """A channel that remembers its cards, and fails as often as it is told to."""
+    """A channel that remembers its cards, and fails as often as it is told to.
+
+    `down` is a service that is away, `lost_replies` how many cards it takes without saying so.
+    """
 
     def __init__(self, name: str = "fake", *, checks_users: bool = True) -> None:
         self.name = name
@@ -190,8 +192,12 @@ class FakeChannel(Channel):
         self.handler: ReplyHandler | None = None
         self.shown: list[Sent] = []
         self.settled: list[Sent] = []
+        self.told: list[tuple[str, str]] = []
         self.show_failures = 0
         self.settle_failures = 0
+        self.lost_replies = 0
+        self.down = False
+        self._heard: set[str] = set()
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel."""
@@ -210,11 +216,13 @@ class FakeChannel(Channel):
         card: Card,
     ) -> str:
         """See Channel."""
-        del questions
-        if self.show_failures:
-            self.show_failures -= 1
+        if self.show_failures or self.down:
+            self.show_failures -= not self.down
             raise ChannelUnavailable("told to fail")
-        self.shown.append(Sent(jid, request_id, card))
+        self.shown.append(Sent(jid, request_id, card, questions))
+        if self.lost_replies:
+            self.lost_replies -= 1
+            raise ChannelUnavailable("told to lose the reply")
         return f"{self.name}-{len(self.shown)}"
 
     async def settle_card(
@@ -227,11 +235,26 @@ class FakeChannel(Channel):
         card: Card,
     ) -> None:
         """See Channel."""
-        del message_id, questions
-        if self.settle_failures:
-            self.settle_failures -= 1
+        del message_id
+        if self.settle_failures or self.down:
+            self.settle_failures -= not self.down
             raise ChannelUnavailable("told to fail")
-        self.settled.append(Sent(jid, request_id, card))
+        self.settled.append(Sent(jid, request_id, card, questions))
+
+    def problem(self) -> str | None:
+        """See Channel."""
+        return "told to be down" if self.down else None
+
+    async def say(self, event: str, reply: Reply) -> None:
+        """Pass a person's reply on, each event once; what is refused is told to that person."""
+        if self.handler is None or event in self._heard:
+            return
+        self._heard.add(event)
+        decides = self.handler.answer if reply.values or reply.answers else self.handler.decline
+        try:
+            await decides(reply)
+        except ReplyRejected as exc:
+            self.told.append((reply.user_id or "", str(exc)))
 
 
 @dataclass(eq=False, slots=True)

@@ -1,4 +1,4 @@
-"""One thing that a check found."""
+"""One thing that a check found, in the words of `pynchy doctor`; channels find things too."""
 
 from __future__ import annotations
 

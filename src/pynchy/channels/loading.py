@@ -1,0 +1,219 @@
+"""Read the settings with all channels that are installed, and make those that have a table.
+
+A plug-in that fails stops itself and nobody else: its channel is there, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ConfigDict
+
+from pynchy import config
+from pynchy.channels.base import Channel, ChannelContext, ReplyHandler
+from pynchy.channels.plugins import (
+    BUILT_IN,
+    ChannelPlugin,
+    known_names,
+    load_plugin,
+    usurped_names,
+)
+from pynchy.config import ChannelSettings, GroupSettings, Settings
+from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
+from pynchy.errors import ChannelUnavailable, ConfigError, PluginBroken
+from pynchy.findings import Finding, problem, warning
+from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+_REINSTALL = "install its package anew, or take its table out of the settings"
+
+
+def load_settings(path: Path | None) -> Settings:
+    """Return the settings, with the tables of all channels that are installed. Raise ConfigError.
+
+    See `pynchy.config.load_settings`, which knows the built-in channels alone.
+    """
+    return config.load_settings(path, InstalledChannels(), _wrong_groups)
+
+
+def make_channels(settings: Settings, environ: Mapping[str, str], data: Path) -> dict[str, Channel]:
+    """Return the channels by name; what one must keep, it keeps in the data folder.
+
+    Raise ConfigError if one lacks its libraries or secrets.
+    """
+    context = ChannelContext(settings, environ, data)
+    return {name: _make(name, context) for name in settings.channels}
+
+
+def examine_channels(context: ChannelContext) -> Iterator[Finding]:
+    """Yield what `pynchy doctor` says of the channels in the settings."""
+    for name in context.settings.channels:
+        try:
+            yield from _plugin(name).examine(context)
+        except Exception as exc:  # noqa: BLE001 - doctor tells what the others say as well
+            yield problem(f"channel {name}", _words(exc), _REINSTALL)
+    for name in usurped_names():
+        told = "another package brings a channel of this name too, which is not used"
+        yield warning(f"channel {name}", told, "remove that package")
+
+
+class InstalledChannels(Mapping[str, type[ChannelSettings]]):
+    """The model of each channel's table by its name; others are looked for when one is named."""
+
+    def __getitem__(self, name: str) -> type[ChannelSettings]:
+        try:
+            plugin = load_plugin(name)
+            if plugin is None:
+                raise KeyError(name)
+            return _model_of(plugin)
+        except PluginBroken:
+            log.exception("a channel cannot be loaded", extra={"channel": name})
+            return UnloadedChannelSettings
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(known_names())
+
+    def __len__(self) -> int:
+        return len(known_names())
+
+
+class UnloadedChannelSettings(ChannelSettings):
+    """The table of a channel that could not be loaded: nobody can say what is right in it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return whatever may be the name of a variable that holds a secret."""
+        return tuple(v for v in (self.model_extra or {}).values() if isinstance(v, str))
+
+
+class UnloadedChannel(Channel):
+    """Stands for a channel that could not be loaded or made, and says so."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self._why = why
+
+    async def send_ask_user(
+        self,
+        jid: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> str:
+        """See Channel."""
+        del jid, request_id, questions, card
+        raise ChannelUnavailable(self._why)
+
+    async def settle_card(
+        self,
+        jid: str,
+        message_id: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> None:
+        """See Channel."""
+        del jid, message_id, request_id, questions, card
+        raise ChannelUnavailable(self._why)
+
+    def problem(self) -> str | None:
+        """See Channel."""
+        return self._why
+
+
+class OwnReplies(ReplyHandler):
+    """The reply handler as one channel gets it: whatever it passes on is said in that channel."""
+
+    def __init__(self, channel: str, handler: ReplyHandler) -> None:
+        self._channel = channel
+        self._handler = handler
+
+    async def answer(self, reply: Reply) -> PendingQuestion:
+        """See ReplyHandler."""
+        return await self._handler.answer(replace(reply, channel=self._channel))
+
+    async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
+        """See ReplyHandler."""
+        return await self._handler.decline(replace(reply, channel=self._channel), reason)
+
+    def open_cards(self, channel: str) -> list[ShownCard]:
+        """See ReplyHandler."""
+        del channel
+        return self._handler.open_cards(self._channel)
+
+
+def _plugin(name: str) -> ChannelPlugin:
+    plugin = load_plugin(name)
+    if plugin is None:
+        raise ConfigError(f"no package brings a channel {name}; {allowed(known_names())}")
+    return plugin
+
+
+def _model_of(plugin: ChannelPlugin) -> type[ChannelSettings]:
+    model = _try(plugin.name, plugin.settings)
+    if not issubclass(model, ChannelSettings):
+        raise PluginBroken(f"the channel {plugin.name} has settings that are no ChannelSettings")
+    return model
+
+
+def _make(name: str, context: ChannelContext) -> Channel:
+    try:
+        plugin = _plugin(name)
+        made = _try(name, lambda: plugin.make(context))
+    except PluginBroken as exc:
+        log.exception("a channel cannot be made", extra={"channel": name})
+        return UnloadedChannel(name, str(exc))
+    if not isinstance(made, Channel):
+        return UnloadedChannel(name, f"its plug-in made no channel, but {type(made).__name__}")
+    return made
+
+
+def _try(name: str, work: Callable[[], T]) -> T:
+    """Return what comes of it. Raise PluginBroken for what is wrong with the plug-in itself."""
+    try:
+        return work()
+    except (ConfigError, PluginBroken):
+        raise
+    except Exception as exc:
+        raise PluginBroken(f"the channel {name} cannot be used: {_words(exc)}") from exc
+
+
+def _words(exc: Exception) -> str:
+    known = isinstance(exc, ConfigError | PluginBroken)
+    return str(exc) if known else f"{type(exc).__name__}: {exc}"
+
+
+def _wrong_groups(settings: Settings) -> Iterator[SettingProblem]:
+    """Let each channel look at the groups: the built-in ones always, the others if configured."""
+    for name in dict.fromkeys((*BUILT_IN, *settings.channels)):
+        try:
+            found = [*_look_at_groups(_plugin(name), settings.groups)]
+        except Exception:
+            log.exception("a channel cannot look at the groups", extra={"channel": name})
+        else:
+            yield from found
+
+
+def _look_at_groups(
+    plugin: ChannelPlugin, groups: Mapping[str, GroupSettings]
+) -> Iterator[SettingProblem]:
+    for name, group in groups.items():
+        chat: Loc = ("groups", name, "chat", plugin.name)
+        if plugin.name in group.chat:
+            yield from _must_be(chat, plugin.check_chat(group.chat[plugin.name]))
+        users: Loc = ("groups", name, "allowed_users", plugin.name)
+        for number, user in enumerate(group.allowed_users.get(plugin.name, ())):
+            yield from _must_be((*users, number), plugin.check_user(user))
+        yield from plugin.check_group(name, group)
+
+
+def _must_be(loc: Loc, phrase: str) -> Iterable[SettingProblem]:
+    return [SettingProblem(loc, f"{dotted(loc)} must be {phrase}")] if phrase else []
