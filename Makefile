@@ -68,7 +68,7 @@ format: $(READY) ## put the code into the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
 
-prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit)
+prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit, rest: what test leaves out)
 	@command -v strace >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq strace >/dev/null; } || \
 	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \

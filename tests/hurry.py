@@ -15,8 +15,8 @@ from pynchy.tracking import tracker
 PACE = 0.1
 
 
-def hurry() -> None:
-    """Shorten the pauses of this process."""
+def hurry(*, rescans: bool = True) -> None:
+    """Shorten the pauses of this process; with many mailboxes, frequent rescans cost too much."""
     workers._RETRY_SECONDS *= PACE  # noqa: SLF001
     cards._WAIT_SECONDS *= PACE  # noqa: SLF001
     deliver.POLL_SECONDS *= PACE
@@ -24,7 +24,8 @@ def hurry() -> None:
     deliver.UNDELIVERED_POLL_SECONDS *= PACE
     expire._POLL_SECONDS *= PACE  # noqa: SLF001
     tracker.POLL_SECONDS *= PACE
-    watcher.RESCAN_SECONDS *= PACE
+    if rescans:
+        watcher.RESCAN_SECONDS *= PACE
     jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
     connection._RETRY_SECONDS *= PACE  # noqa: SLF001
     posting._RETRY_SECONDS *= PACE  # noqa: SLF001
@@ -33,5 +34,5 @@ def hurry() -> None:
 
 def main() -> None:
     """Run a command of pynchy so."""
-    hurry()
+    hurry(rescans=False)
     run_command()

@@ -263,7 +263,7 @@ async def test_no_channel_can_say_that_it_needs_no_list_of_people() -> None:
     ledger.index.get.return_value = pending
     channels = {"toy": FakeChannel("toy", checks_users=False), "local": FakeChannel("local")}
     settings = Settings(channels={}, groups={"g1": GroupSettings(channels=("local",))})
-    desk = OwnReplies("toy", AnswerService(ledger, Mock(), channels, settings))
+    desk = OwnReplies("toy", AnswerService(ledger, channels, settings))
 
     for claimed in ("toy", "local"):
         reply = Reply(

@@ -119,13 +119,18 @@ class BaseScreen(Screen[None]):
                 self._link = link
         await self._refresh()
 
+    @property
+    def _is_gone(self) -> bool:
+        """True once it was left, or is being taken down: news may still come then."""
+        return self._left or not (self.query(Rows) and self.query(CardPane))
+
     async def _refresh(self) -> None:
         """Show everything as it is now. An open question that is shown already is left alone."""
-        if not self.is_mounted or self._left:
+        if not self.is_mounted or self._is_gone:
             return
         # News and keys come side by side, and a card cannot be built twice at once.
         async with self._showing:
-            if self._left:
+            if self._is_gone:
                 return
             asleep = () if self._show_hidden else self._kept.asleep()
             rows = self.roster.rows(asleep, self._search)
@@ -167,7 +172,7 @@ class BaseScreen(Screen[None]):
 
     def _tick(self) -> None:
         """Let time pass."""
-        if not self.is_mounted:
+        if not self.is_mounted or self._is_gone:
             return
         self._answering.send_due(self._errands)
         entry = self.current
