@@ -13,9 +13,8 @@ from typing import Any
 from tests.acceptance import support as acceptance
 from tests.acceptance.support import Host, Json
 from tests.agents.programs import Program
+from tests.standins.models import Exchange, ModelStandIn, Turn
 from tests.waiting import until
-
-from pynchy.testing_models import Exchange, ModelStandIn, Turn
 
 RUNNER = str(Path(sys.executable).with_name("agent_runner"))
 GROUP = "team"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tests.acceptance.support import PYNCHY, Json
 from tests.agents.support import GROUP, Runner, Stage
-
-from pynchy.testing_models import Turn
+from tests.standins.models import Turn
 
 _COMMANDS = {
     "claude": ("claude", "-p", "--output-format", "stream-json", "--verbose"),

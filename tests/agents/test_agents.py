@@ -4,9 +4,8 @@ import json
 import time
 
 from tests.agents.support import GROUP, Stage
+from tests.standins.models import AskUser, BreakOff, CheckAnswer, Refuse, Say
 from tests.waiting import until
-
-from pynchy.testing_models import AskUser, BreakOff, CheckAnswer, Refuse, Say
 
 QUESTION = "Release to everyone or to the staff first?"
 PROMPT = "Release the new version."

@@ -8,8 +8,7 @@ import pytest
 from tests.agents.programs import Program
 from tests.agents.support import GROUP
 from tests.agents.terminal import Terminal
-
-from pynchy.testing_models import AskUser, CheckAnswer, Say
+from tests.standins.models import AskUser, CheckAnswer, Say
 
 QUESTION = "Release to everyone or to the staff first?"
 PROMPT = "Release the new version."

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from tests.agents.programs import PROGRAMS, Program
 from tests.agents.terminal import Terminal
+from tests.standins.models import AskUser, Say
 from tests.tmux import Tmux
 from tests.waiting import until
-
-from pynchy.testing_models import AskUser, Say
 
 NEWEST = PROGRAMS[1]
 CLAUDES = [program for program in PROGRAMS if program.agent == "claude"]

@@ -6,9 +6,8 @@ import pytest
 from tests.acceptance.support import Json
 from tests.agents.programs import OLD_CLAUDE, PROGRAMS
 from tests.agents.support import GROUP, Stage, marked
+from tests.standins.models import AskUser, CallTool, Exchange, Refuse, Say
 from tests.waiting import until
-
-from pynchy.testing_models import AskUser, CallTool, Exchange, Refuse, Say
 
 CLAUDES = [program for program in PROGRAMS if program.agent == "claude"]
 every_claude = pytest.mark.parametrize("program", CLAUDES, ids=lambda p: p.id, indirect=True)

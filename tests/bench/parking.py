@@ -16,8 +16,7 @@ from pathlib import Path
 from tests.agents.programs import PROGRAMS, Program
 from tests.agents.support import GROUP, Stage, marked
 from tests.bench.figures import Line, Sample, Unit, line
-
-from pynchy.testing_models import AskUser, Say
+from tests.standins.models import AskUser, Say
 
 ROUNDS = 5
 QUICK_ROUNDS = 1

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.bench.figures import Line, Sample, Unit, line
-
-from pynchy.testing_slack import Message, SlackStandIn
-from pynchy.testing_slack.person import Person
+from tests.standins.slack import Message, SlackStandIn
+from tests.standins.slack.person import Person
 
 USER = "U0BENCH"
 ROUNDS = 40  # a message a second is the most that a channel takes

@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from tests.standins.slack import Delivery, Fault, Message, NothingThere, SlackStandIn, look
+from tests.standins.whatsapp import Person, SentText, WhatsAppStandIn, environ
+from tests.standins.whatsapp.events import Json
+from tests.standins.whatsapp.events import text as message_text
 from tests.waiting import until
-from tests.whatsapp.support import STAND_IN, TEAM, pair
+from tests.whatsapp.support import TEAM, pair
 
 from pynchy.channels.base import Channel
 from pynchy.channels.slack.channel import Secrets, SlackChannel, SlackGroups
@@ -18,10 +22,6 @@ from pynchy.channels.whatsapp.inbound import WhatsAppGroups
 from pynchy.config import SlackChannelSettings
 from pynchy.model import Answer, GroupName, Reply
 from pynchy.testing import Ability, ChannelWorld, FakeChannel, NothingToDo, SeenCard, Sent
-from pynchy.testing_slack import Delivery, Fault, Message, NothingThere, SlackStandIn, look
-from pynchy.testing_whatsapp import Person, SentText, WhatsAppStandIn
-from pynchy.testing_whatsapp.events import Json
-from pynchy.testing_whatsapp.events import text as message_text
 
 
 class FakeWorld(ChannelWorld):
@@ -212,7 +212,8 @@ class WhatsAppWorld(ChannelWorld):
         self._stack = ExitStack()
         self._whatsapp = self._stack.enter_context(WhatsAppStandIn())
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv(STAND_IN, self._whatsapp.address)
+        for name, value in environ(self._whatsapp.address).items():
+            patch.setenv(name, value)
         pair(self._folder)
         names = {self.first: "Ana", self.second: "Ben", self.stranger: "Eve"}
         self._people = {user: self._whatsapp.person(user[1:], name) for user, name in names.items()}

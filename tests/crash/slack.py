@@ -12,8 +12,7 @@ from typing import Any
 from tests.acceptance.support import Json, MailboxAgent, Runs
 from tests.crash.telling import Step, Story
 from tests.slack.support import ANA, BEN, EVE, group_table, people, settings
-
-from pynchy.testing_slack import Message, NothingThere, SlackStandIn, look
+from tests.standins.slack import Message, NothingThere, SlackStandIn, look
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
 LONG = {"question": "why not " * 1_900, "options": ["Yes", "No"]}

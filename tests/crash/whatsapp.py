@@ -6,10 +6,9 @@ from pathlib import Path
 from tests.acceptance.support import MailboxAgent
 from tests.crash.dying import CHILD, HOST
 from tests.crash.telling import Step, Story
+from tests.standins.whatsapp import SentText, WhatsAppStandIn, environ
 from tests.waiting import until
-from tests.whatsapp.support import ANA, STAND_IN, TEAM, group_table, pair, settings
-
-from pynchy.testing_whatsapp import SentText, WhatsAppStandIn
+from tests.whatsapp.support import ANA, TEAM, group_table, pair, settings
 
 
 class WhatsAppStory(Story):
@@ -21,7 +20,7 @@ class WhatsAppStory(Story):
         super().__init__(base)
         self.victim = victim
         self.whatsapp = WhatsAppStandIn().start()
-        self.environ = {STAND_IN: self.whatsapp.address}
+        self.environ = environ(self.whatsapp.address)
         self.ana = self.whatsapp.person(ANA, "Ana")
         self.configure(settings(group_table("team", TEAM), "[http]\nport = 0\n"))
         pair(base / "data")

@@ -18,9 +18,8 @@ from tests.pins.shapes import write_snapshot
 from tests.pins.world import BATCH, DEFAULT, MULTI, SINGLE, TEXT
 from tests.slack.support import group_table, people, tokens_of
 from tests.slack.support import settings as with_slack
+from tests.standins.slack import SlackStandIn
 from tests.waiting import until
-
-from pynchy.testing_slack import SlackStandIn
 
 FOLDER = Path(__file__).with_name("data-0.1")
 # When it was made: what a copy's times are counted from.

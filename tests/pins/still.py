@@ -20,9 +20,6 @@ IMPORTED = (
     "agent_runner.initial",
     "agent_runner.errors",
     "pynchy.testing",
-    "pynchy.testing_models",
-    "pynchy.testing_slack",
-    "pynchy.testing_whatsapp",
 )
 RUN = (
     "agent_runner",
@@ -30,8 +27,6 @@ RUN = (
     "agent_runner.boxed",
     "agent_runner.hooks.claude",
     "pynchy",
-    "pynchy.testing_models",
-    "pynchy.testing_slack",
 )
 # Names that can only be variables, and whatever is looked up in an environment.
 _OURS = re.compile(r"""["']((?:PYNCHY|SLACK)_[A-Z0-9_]+)["']""")

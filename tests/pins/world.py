@@ -17,9 +17,8 @@ from tests.pins.shapes import merged, shape_of
 from tests.pins.shell import see_commands
 from tests.slack.support import ANA, group_table, people, tokens_of
 from tests.slack.support import settings as with_slack
+from tests.standins.slack import SlackStandIn
 from tests.waiting import until
-
-from pynchy.testing_slack import SlackStandIn
 
 SINGLE = [{"question": "Deploy?", "header": "Deploy", "options": ["Yes", "No"]}]
 MULTI = [

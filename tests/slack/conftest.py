@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.acceptance.support import Host
 from tests.slack.support import ANA, BEN, EVE, Lobby, Room, group_table, people, settings, tokens_of
+from tests.standins.slack import SlackStandIn
 from tests.waiting import until
-
-from pynchy.testing_slack import SlackStandIn
 
 StartRoom = Callable[..., Awaitable[Room]]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.acceptance.support import Host, Json
+from tests.standins.slack import Message, Person, SlackStandIn, look
 from tests.waiting import until
 
 from agent_runner.asking import Asker, Option, Outcome, Question, Request, RequestId, Result
-from pynchy.testing_slack import Message, Person, SlackStandIn, look
 
 ANA, BEN, EVE = "U0ANA", "U0BEN", "U0EVE"
 YES_NO = (Option("Yes"), Option("No"))

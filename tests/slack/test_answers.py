@@ -7,10 +7,10 @@ import json
 import pytest
 from tests.acceptance.support import agent_of
 from tests.slack.support import DEPLOY, EVE, Lobby, Room
+from tests.standins.slack import OTHER_TEAM, look
 from tests.waiting import until
 
 from agent_runner.asking import Option, Outcome, Question
-from pynchy.testing_slack import OTHER_TEAM, look
 
 COLOUR = Question("Which colour?", options=(Option("Red"), Option("Blue", "like the sea")))
 EXTRAS = Question(

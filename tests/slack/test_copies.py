@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from tests.slack.conftest import StartRoom
 from tests.slack.support import DEPLOY, Asked, Room
+from tests.standins.slack import Fault, Message, look
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
-from pynchy.testing_slack import Fault, Message, look
 
 
 async def asked_twice(room: Room) -> tuple[Asked, Message, Message]:

@@ -8,10 +8,10 @@ import pytest
 from tests.acceptance.support import Host
 from tests.slack.conftest import StartRoom
 from tests.slack.support import ANA, BEN, DEPLOY, Room
+from tests.standins.slack import OTHER_TEAM, Fault, SlackStandIn, api, look
 from tests.waiting import until
 
 from agent_runner.asking import Question
-from pynchy.testing_slack import OTHER_TEAM, Fault, SlackStandIn, api, look
 
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"  # noqa: S105 - not a real one
 

@@ -14,10 +14,9 @@ from slack_bolt.async_app import AsyncApp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from tests.acceptance.support import Json
+from tests.standins.slack import BOT_USER, OTHER_TEAM, TEAM, Fault, Message, SlackStandIn, look
+from tests.standins.slack.sockets import REASONS
 from tests.waiting import until
-
-from pynchy.testing_slack import BOT_USER, OTHER_TEAM, TEAM, Fault, Message, SlackStandIn, look
-from pynchy.testing_slack.sockets import REASONS
 
 
 @pytest.fixture
@@ -612,7 +611,7 @@ def test_what_slack_makes_of_a_text_is_seen() -> None:
 
 
 def test_it_runs_as_a_process() -> None:
-    command = [sys.executable, "-m", "pynchy.testing_slack"]
+    command = [sys.executable, "-m", "tests.standins.slack"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -5,10 +5,10 @@ import copy
 
 from tests.slack.conftest import StartRoom
 from tests.slack.support import ANA, DEPLOY, Asked, Room, group_table
+from tests.standins.slack import Fault, Message, SlackStandIn, look
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
-from pynchy.testing_slack import Fault, Message, SlackStandIn, look
 
 LONG = "why not " * 2_000
 

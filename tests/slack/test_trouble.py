@@ -11,11 +11,11 @@ from tests.acceptance import support
 from tests.acceptance.support import PYNCHY, Host, Runs
 from tests.slack.conftest import StartRoom
 from tests.slack.support import ANA, BEN, EVE, YES_NO, Room, group_table, settings
+from tests.standins.slack import Fault, SlackStandIn, look
+from tests.standins.slack.sockets import REASONS
 from tests.waiting import until
 
 from agent_runner.asking import Outcome, Question
-from pynchy.testing_slack import Fault, SlackStandIn, look
-from pynchy.testing_slack.sockets import REASONS
 
 ODD_HOST = Path(__file__).with_name("odd_host.py")
 

@@ -15,12 +15,7 @@ from tests.unit.plugin_support import BROKEN, WORKS, put, use
 from pynchy.bridge.answer import AnswerService
 from pynchy.channels import plugins
 from pynchy.channels.base import ChannelContext
-from pynchy.channels.loading import (
-    OwnReplies,
-    examine_channels,
-    load_settings,
-    make_channels,
-)
+from pynchy.channels.loading import OwnReplies, examine_channels, load_settings, make_channels
 from pynchy.channels.plugins import BUILT_IN, load_plugin
 from pynchy.cli import cli
 from pynchy.config import KNOWN_CHANNELS, GroupSettings, Settings

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-
-from pynchy.testing_models import (
+from tests.standins.models import (
     AskUser,
     BreakOff,
     CallTool,
@@ -237,7 +236,7 @@ def test_a_script_can_come_from_a_file(tmp_path: Path) -> None:
 def test_the_stand_in_can_be_started_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "script.json"
     path.write_text('[[{"say": "Hi."}]]')
-    command = [sys.executable, "-m", "pynchy.testing_models", str(path)]
+    command = [sys.executable, "-m", "tests.standins.models", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

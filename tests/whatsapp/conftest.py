@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from tests.acceptance.support import Host
+from tests.standins.whatsapp import WhatsAppStandIn, environ
 from tests.waiting import until
-from tests.whatsapp.support import STAND_IN, TEAM, Lobby, Room, group_table, pair, settings
-
-from pynchy.testing_whatsapp import WhatsAppStandIn
+from tests.whatsapp.support import TEAM, Lobby, Room, group_table, pair, settings
 
 
 @pytest.fixture(scope="package")
@@ -37,7 +36,8 @@ StartRoom = Callable[..., Awaitable[Room]]
 @pytest.fixture
 def whatsapp(monkeypatch: pytest.MonkeyPatch) -> Iterator[WhatsAppStandIn]:
     with WhatsAppStandIn() as whatsapp:
-        monkeypatch.setenv(STAND_IN, whatsapp.address)
+        for name, value in environ(whatsapp.address).items():
+            monkeypatch.setenv(name, value)
         yield whatsapp
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from tests.acceptance.support import Host
 from tests.slack.support import Asked, Workplace
+from tests.standins.whatsapp import SentText, WhatsAppStandIn, environ
+from tests.standins.whatsapp.server import ACCOUNT, ACCOUNT_LID
 from tests.waiting import until
 
 from agent_runner.asking import Question
 from pynchy.channels.whatsapp.addresses import Account, keep_account
-from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.safe_folder import Folder
-from pynchy.testing_whatsapp import SentText, WhatsAppStandIn
-from pynchy.testing_whatsapp.server import ACCOUNT, ACCOUNT_LID
 
 ANA, BEN, EVE = "491701111111", "491702222222", "491703333333"
 ANA_LID = "811111111111111"
@@ -110,7 +109,8 @@ class Lobby:
 
     async def start(self) -> "Lobby":
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(STAND_IN, self.whatsapp.address)
+            for name, value in environ(self.whatsapp.address).items():
+                patch.setenv(name, value)
             patch.setenv("SLACK_BOT_TOKEN", ANOTHER)
             await self.host.start()
         await until(lambda: self.whatsapp.connected, "the host's child")
@@ -132,4 +132,4 @@ def chat_of(number: int) -> str:
     return f"1203630000{number:08}@g.us"
 
 
-__all__ = ["STAND_IN", "Lobby", "Room", "group_table", "pair", "settings"]
+__all__ = ["Lobby", "Room", "group_table", "pair", "settings"]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from tests.slack.support import DEPLOY, YES_NO
-from tests.whatsapp.support import ANA, ANOTHER, STAND_IN, Lobby, Room, chat_of
+from tests.standins.whatsapp import STAND_IN, Person, SentText
+from tests.standins.whatsapp.events import reaction, text, wrapped
+from tests.standins.whatsapp.server import ACCOUNT, ACCOUNT_LID
+from tests.whatsapp.support import ANA, ANOTHER, Lobby, Room, chat_of
 
 from agent_runner.asking import Outcome, Question
-from pynchy.testing_whatsapp import Person, SentText
-from pynchy.testing_whatsapp.events import reaction, text, wrapped
-from pynchy.testing_whatsapp.server import ACCOUNT, ACCOUNT_LID
 
 Act = Callable[[Room, SentText], Any]
 

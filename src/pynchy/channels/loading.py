@@ -15,13 +15,7 @@ from pydantic import ConfigDict
 
 from pynchy import config
 from pynchy.channels.base import Channel, ChannelContext, ReplyHandler
-from pynchy.channels.plugins import (
-    BUILT_IN,
-    ChannelPlugin,
-    known_names,
-    load_plugin,
-    usurped_names,
-)
+from pynchy.channels.plugins import BUILT_IN, ChannelPlugin, known_names, load_plugin, usurped_names
 from pynchy.config import ChannelSettings, GroupSettings, Settings
 from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
 from pynchy.errors import ChannelUnavailable, ConfigError, PluginBroken

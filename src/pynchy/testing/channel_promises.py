@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from pynchy.errors import (
-    ChannelUnavailable,
-    InvalidReply,
-    NotAllowed,
-    PartTaken,
-    UnknownQuestion,
-)
+from pynchy.errors import ChannelUnavailable, InvalidReply, NotAllowed, PartTaken, UnknownQuestion
 from pynchy.model import Answer, Ending, Option, OutcomeKind, PendingQuestion, Question
 from pynchy.testing.channel_host import DEPLOY, HostRole, PromiseBroken, ShownQuestion, expect
 from pynchy.testing.channel_world import Ability, ChannelWorld, NothingToDo, SeenCard

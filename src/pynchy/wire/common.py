@@ -6,15 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pynchy.model import (
-    AcceptsText,
-    Answer,
-    Ending,
-    Option,
-    PendingQuestion,
-    Question,
-    SessionId,
-)
+from pynchy.model import AcceptsText, Answer, Ending, Option, PendingQuestion, Question, SessionId
 
 VERSION = 1
 

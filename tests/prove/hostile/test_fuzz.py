@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
+from tests.standins.whatsapp.boundary import load_library
 
 from agent_runner.agent_tools import _stdio
 from agent_runner.asking import RequestId, _wire, arguments, is_request_id
@@ -39,7 +40,6 @@ from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
 from pynchy.model import RequestId as ModelRequestId
 from pynchy.testing import NOON, make_pending
-from pynchy.testing_whatsapp.boundary import load_library
 
 SECONDS_FOR_ONE = 10.0
 OPTIONS = tuple(map(Option, "ABC"))

@@ -3,13 +3,13 @@
 import asyncio
 from typing import Any
 
+from tests.standins.slack import SlackStandIn
 from tests.unit.slack.cards import YES_NO
 from tests.unit.slack.test_replies import posted_card
 
 from pynchy.channels.slack.card_index import CardIndex
 from pynchy.channels.slack.inbound import CatchUp
 from pynchy.channels.slack.web import Web
-from pynchy.testing_slack import SlackStandIn
 
 
 class Listener:

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from tests.standins.slack import SlackStandIn
 from tests.waiting import until
 
 from pynchy.channels.slack import connection
 from pynchy.channels.slack.channel import Secrets, SlackChannel
 from pynchy.config import SlackChannelSettings
 from pynchy.model import PendingQuestion, Reply, ShownCard
-from pynchy.testing_slack import SlackStandIn
 
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"  # noqa: S105 - not a real one
 CHALLENGE = json.dumps({"type": "url_verification", "challenge": "c1", "token": "t"})

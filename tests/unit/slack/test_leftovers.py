@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from tests.standins.slack import BOT_USER, TEAM, SlackStandIn
 from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
@@ -17,7 +18,6 @@ from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Web
 from pynchy.errors import ChannelUnavailable
 from pynchy.testing import make_pending
-from pynchy.testing_slack import BOT_USER, TEAM, SlackStandIn
 
 LOST = SlackMessage("a card", [blocks.section("a card")])
 

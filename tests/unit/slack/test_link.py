@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from tests.standins.slack import SlackStandIn
 from tests.unit.slack.test_endpoint import NoDesk
 from tests.waiting import until
 
@@ -14,7 +15,6 @@ from pynchy.channels.slack.channel import Secrets, SlackChannel
 from pynchy.channels.slack.connection import Link
 from pynchy.channels.slack.web import TokenRefused
 from pynchy.config import SlackChannelSettings
-from pynchy.testing_slack import SlackStandIn
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 from slack_sdk.http_retry.response import HttpResponse
+from tests.standins.slack import Fault, SlackStandIn
 
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import ReplyLost, Web, wait_seconds
 from pynchy.errors import ChannelUnavailable
-from pynchy.testing_slack import Fault, SlackStandIn
 
 MESSAGES = 5
 TEST = SlackMessage("a test", [blocks.section("a test")])

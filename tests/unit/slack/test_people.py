@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.standins.slack import OTHER_TEAM, TEAM, Fault, SlackStandIn
 from tests.waiting import until
 
 from pynchy.channels.slack.payloads import SlackUser, read_click, read_thread_reply
 from pynchy.channels.slack.people import People
 from pynchy.channels.slack.web import Web
-from pynchy.testing_slack import OTHER_TEAM, TEAM, Fault, SlackStandIn
 
 ANA = SlackUser("U1", frozenset(), "ana")
 NAMELESS = SlackUser("U1", frozenset())

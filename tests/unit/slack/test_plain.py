@@ -1,13 +1,13 @@
 """A card that Slack would refuse is shown in plain words rather than not at all."""
 
 import pytest
+from tests.standins.slack import SlackStandIn, look
 from tests.unit.slack.cards import SAMPLES, Sample
 
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Web, in_plain_words
-from pynchy.testing_slack import SlackStandIn, look
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)

@@ -6,10 +6,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.standins.slack import Fault, SlackStandIn
 from tests.unit.cli.support import Run
 
 from pynchy.channels.slack.setup import SCOPES, manifest
-from pynchy.testing_slack import Fault, SlackStandIn
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.standins.whatsapp import events
+from tests.standins.whatsapp.boundary import load_library
+from tests.standins.whatsapp.events import Source, reaction, text, wrapped
 from tests.waiting import until
 
 from pynchy.channels.whatsapp.connection_status import ConnectionStatus
 from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, InboundWriter, What
-from pynchy.testing_whatsapp import events
-from pynchy.testing_whatsapp.boundary import load_library
-from pynchy.testing_whatsapp.events import Source, reaction, text, wrapped
 
 TEAM, ANA, ANA_LID = "120363000000000001@g.us", "491701111111@s.whatsapp.net", "8111111111@lid"
 

@@ -20,10 +20,8 @@ from pynchy.channels.whatsapp.inbound_queue import (
     read_message,
 )
 from pynchy.channels.whatsapp.outbox import CARD, ChatCard, ChatCards, Outbox
-from pynchy.channels.whatsapp.process import STAND_IN
 from pynchy.config import Settings
 from pynchy.errors import ConfigError
-from pynchy.host import without_secrets
 from pynchy.model import GroupName, Question, RequestId, ShortId
 from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, make_pending
@@ -264,14 +262,6 @@ def test_without_the_library_it_is_said_what_to_install(
 
     with pytest.raises(ConfigError, match=r"pip install '\.\[whatsapp\]'"):
         make_channels(settings_of(tmp_path, ""), {}, tmp_path)
-
-
-def test_an_agent_cannot_be_handed_the_name_of_a_stand_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(STAND_IN, "/tmp/socket")  # noqa: S108 - never opened
-
-    assert STAND_IN not in without_secrets(Settings())
 
 
 def test_a_card_that_counts_as_failed_is_over_if_somebody_may_see_it() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.acceptance.support import MailboxAgent, Runs
 from tests.slack.support import DEPLOY
+from tests.standins.whatsapp import WhatsAppStandIn
 from tests.waiting import until
 from tests.whatsapp.conftest import StartRoom
 from tests.whatsapp.support import Room, pair
@@ -17,7 +18,6 @@ from tests.whatsapp.support import Room, pair
 from agent_runner.asking import Outcome
 from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.supervisor import Supervisor
-from pynchy.testing_whatsapp import WhatsAppStandIn
 
 
 async def problem(room: Room, *words: str) -> str:

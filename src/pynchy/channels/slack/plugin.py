@@ -46,11 +46,7 @@ class SlackPlugin(ChannelPlugin):
         from pynchy.errors import ConfigError  # noqa: PLC0415 - the same
 
         try:
-            from pynchy.channels.slack.channel import (  # noqa: PLC0415 - slow
-                SlackChannel,
-                read_groups,
-                read_secrets,
-            )
+            from pynchy.channels.slack.channel import SlackChannel, read_groups, read_secrets  # noqa: PLC0415 - slow
         except ImportError as exc:
             raise ConfigError(
                 f"[channels.{_SLACK}] needs libraries that are not installed ({exc.name}): "

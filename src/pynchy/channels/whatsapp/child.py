@@ -24,7 +24,7 @@ from types import ModuleType
 from pynchy.channels.whatsapp.addresses import all_normal, forget_account, keep_account
 from pynchy.channels.whatsapp.connection_status import ConnectionStatus
 from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, InboundWriter
-from pynchy.channels.whatsapp.process import STAND_IN, Body, JsonLines
+from pynchy.channels.whatsapp.process import Body, JsonLines
 from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
@@ -243,11 +243,6 @@ def main(arguments: list[str]) -> None:
     """Run the process."""
     os.umask(0o077)
     allow_missing_libmagic()
-    if (address := os.environ.get(STAND_IN)) is not None:
-        # Only the host's own environment reaches us: what agents start has no name of ours.
-        from pynchy.testing_whatsapp.boundary import install  # noqa: PLC0415 - for tests
-
-        install(address)
     if arguments == ["--version"]:
         from pynchy.channels.whatsapp import neonize_client  # noqa: PLC0415 - heavy
 

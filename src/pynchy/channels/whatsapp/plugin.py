@@ -48,11 +48,7 @@ class WhatsAppPlugin(ChannelPlugin):
                 f"[channels.{_WHATSAPP}] needs a library that is not installed (neonize): "
                 f"{_INSTALL}"
             )
-        from pynchy.channels.whatsapp.channel import (  # noqa: PLC0415 - slow
-            WhatsAppChannel,
-            make_home,
-            store_of,
-        )
+        from pynchy.channels.whatsapp.channel import WhatsAppChannel, make_home, store_of  # noqa: PLC0415 - slow
         from pynchy.channels.whatsapp.inbound import read_groups  # noqa: PLC0415 - the same
 
         table, home = context.table(WhatsAppChannelSettings), make_home(context.data)

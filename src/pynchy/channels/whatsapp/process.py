@@ -19,10 +19,9 @@ log = logging.getLogger(__name__)
 _MAX_LENGTH = 1_000_000
 Body = dict[str, Any]
 
-_MODULE = "pynchy.channels.whatsapp.child"
+CHILD_MODULE = "pynchy.channels.whatsapp.child"
 _END_SECONDS = 4.0
 LOG = "child.log"
-STAND_IN = "PYNCHY_WHATSAPP_STAND_IN"
 # What Python, its libraries and a connection to the internet may need. All else stays here: the
 # tokens of other channels and the agents' keys are no business of the library's.
 _PASSED = frozenset(
@@ -31,7 +30,6 @@ _PASSED = frozenset(
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR"),
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-        STAND_IN,
     }
 )
 _PASSED_PREFIXES = ("LC_", "PYTHON")
@@ -98,7 +96,7 @@ class Process:
                 sys.executable,
                 "-P",
                 "-m",
-                _MODULE,
+                CHILD_MODULE,
                 str(theirs.fileno()),
                 str(home),
                 str(store),

@@ -14,7 +14,7 @@ from typing import Any
 
 from pynchy.channels.whatsapp.addresses import Account, forget_account, normal, phone, read_account
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
-from pynchy.channels.whatsapp.process import LOG, STAND_IN, Body, Process, environment
+from pynchy.channels.whatsapp.process import CHILD_MODULE, LOG, Body, Process, environment
 from pynchy.config import WHATSAPP, GroupSettings, Settings
 from pynchy.errors import ChannelUnavailable
 from pynchy.findings import Finding, fine, problem
@@ -32,9 +32,6 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield everything that there is to say; `running` if a host tells its own troubles."""
     yield _look_at_library(environ)
-    if STAND_IN in environ:
-        told = "it talks to a stand-in for tests, not to WhatsApp"
-        yield problem(WHATSAPP, told, f"unset {STAND_IN} where pynchy runs")
     yield _look_at_session(home, store)
     if not running and (state := read_state(Folder(home))) is not None:
         lasting = state.status in {
@@ -52,7 +49,7 @@ def examine(
 
 def _look_at_library(environ: Mapping[str, str]) -> Finding:
     """Load the library as the child does, in a process of its own."""
-    command = [sys.executable, "-P", "-m", "pynchy.channels.whatsapp.child", "--version"]
+    command = [sys.executable, "-P", "-m", CHILD_MODULE, "--version"]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             command,

@@ -122,7 +122,9 @@ class BaseScreen(Screen[None]):
     @property
     def _is_gone(self) -> bool:
         """True once it was left, or is being taken down: news may still come then."""
-        return self._left or not (self.query(Rows) and self.query(CardPane))
+        if self._left or not self.query(Rows):
+            return True
+        return not self.query(CardPane)
 
     async def _refresh(self) -> None:
         """Show everything as it is now. An open question that is shown already is left alone."""

@@ -32,7 +32,7 @@ def install(address: str) -> None:
     client.gocode = Boundary(address)
 
 
-def load_library() -> Any:  # noqa: ANN401 - a module
+def load_library() -> Any:
     """Return pynchy.channels.whatsapp.neonize_client, with neonize and without what is Go in it."""
     allow_missing_libmagic()
     os.environ["SPHINX"] = "1"
@@ -62,7 +62,7 @@ class Boundary:
 
     # The names below are those of Go's functions.
 
-    def Neonize(self, store: bytes, uuid: bytes, *rest: Any) -> bytes:  # noqa: ANN401, N802
+    def Neonize(self, store: bytes, uuid: bytes, *rest: Any) -> bytes:  # noqa: N802
         """Connect, and return when the connection has ended; with an error if it failed."""
         on_qr, on_event = rest[4], rest[6]
         Path(os.fsdecode(store)).touch(mode=0o600)
@@ -113,7 +113,7 @@ class Boundary:
         return str(self._call(do="logout") or "").encode()
 
     def _read(self, on_qr: Callable[..., None], on_event: Callable[..., None]) -> None:
-        assert self._socket is not None  # noqa: S101 - set before the thread starts
+        assert self._socket is not None
         with self._socket.makefile() as lines:
             for line in lines:
                 self._take(json.loads(line), on_qr, on_event)
@@ -148,23 +148,23 @@ class Boundary:
         buffer = ctypes.create_string_buffer(content, len(content) or 1)
         on_event(self._uuid, ctypes.cast(buffer, ctypes.c_void_p), len(content), self._codes[kind])
 
-    def _ask(self, kind: str, **asked: Any) -> bytes:  # noqa: ANN401 - JSON
+    def _ask(self, kind: str, **asked: Any) -> bytes:
         return self._proto(getattr(self._protos, kind), self._call(**asked))
 
-    def _call(self, **asked: Any) -> Any:  # noqa: ANN401 - JSON
+    def _call(self, **asked: Any) -> Any:
         number = next(self._numbers)
         self._replies[number] = SimpleQueue()
         waiting = self._replies[number]
         self._say(id=number, **asked)
         return waiting.get(timeout=_FOREVER)
 
-    def _say(self, **body: Any) -> None:  # noqa: ANN401 - JSON
+    def _say(self, **body: Any) -> None:
         if self._socket is not None:
             self._socket.sendall(json.dumps(body).encode() + b"\n")
 
-    def _proto(self, kind: Any, body: dict[str, Any]) -> bytes:  # noqa: ANN401 - a protobuf type
+    def _proto(self, kind: Any, body: dict[str, Any]) -> bytes:
         made: bytes = self._formats.ParseDict(body, kind()).SerializeToString()
         return made
 
-    def _to_dict(self, message: Any) -> Any:  # noqa: ANN401 - a protobuf
+    def _to_dict(self, message: Any) -> Any:
         return self._formats.MessageToDict(message, preserving_proto_field_name=True)

@@ -12,7 +12,7 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 
-from pynchy.testing_slack.limits import Json, Refusal, elements_of
+from tests.standins.slack.limits import Json, Refusal, elements_of
 
 TEAM = "T0STANDIN"
 OTHER_TEAM = "T0ELSEWHERE"

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 import aiohttp
-
-from pynchy.testing_slack.limits import Json
+from tests.standins.slack.limits import Json
 
 _SECONDS = 3.0
 _OK = 200

@@ -6,15 +6,15 @@
         [card] = slack.messages("C1")
         slack.person("U1").press(card, "Yes")
 
-It takes nothing that Slack would refuse. `python -m pynchy.testing_slack` runs it by itself.
+It takes nothing that Slack would refuse. `python -m tests.standins.slack` runs it by itself.
 """
 
-from pynchy.testing_slack.faults import Fault
-from pynchy.testing_slack.limits import Refusal
-from pynchy.testing_slack.person import NothingThere, Person
-from pynchy.testing_slack.server import SlackStandIn
-from pynchy.testing_slack.sockets import Delivery
-from pynchy.testing_slack.workspace import (
+from tests.standins.slack.faults import Fault
+from tests.standins.slack.limits import Refusal
+from tests.standins.slack.person import NothingThere, Person
+from tests.standins.slack.server import SlackStandIn
+from tests.standins.slack.sockets import Delivery
+from tests.standins.slack.workspace import (
     BOT_USER,
     OTHER_TEAM,
     TEAM,

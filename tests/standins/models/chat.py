@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from pynchy.testing_models.dialect import Json, Request, bare_name, event, unanswered
-from pynchy.testing_models.script import CallTool, Part, Say
+from tests.standins.models.dialect import Json, Request, bare_name, event, unanswered
+from tests.standins.models.script import CallTool, Part, Say
 
 _USAGE = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
 

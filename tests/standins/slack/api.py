@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
-
-from pynchy.testing_slack.faults import Fault, Faults, RateLimit
-from pynchy.testing_slack.limits import Json, Refusal, check_blocks, check_metadata, check_text
-from pynchy.testing_slack.workspace import (
+from tests.standins.slack.faults import Fault, Faults, RateLimit
+from tests.standins.slack.limits import Json, Refusal, check_blocks, check_metadata, check_text
+from tests.standins.slack.workspace import (
     APP,
     BOT,
     BOT_USER,
@@ -373,7 +372,7 @@ def _refused(refusal: Refusal, scopes: set[str]) -> Json:
 
 
 def _failing(status: int, retry_after_seconds: int) -> web.Response:
-    if status != 429:  # noqa: PLR2004 - too many requests
+    if status != 429:
         return web.Response(status=status, text="upstream connect error", content_type="text/plain")
     headers = {"Retry-After": str(max(1, math.ceil(retry_after_seconds)))}
     return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pynchy.testing_models.script import Part
+from tests.standins.models.script import Part
 
 Json = dict[str, Any]
 

@@ -45,7 +45,7 @@ Part = Say | CallTool
 Turn = Sequence[Part] | Refuse | BreakOff
 
 
-def AskUser(question: str, *options: str, **arguments: Any) -> CallTool:  # noqa: ANN401, N802 - reads as a part
+def AskUser(question: str, *options: str, **arguments: Any) -> CallTool:  # noqa: N802 - reads as a part
     """Return the call of `ask_user` with one question."""
     asked: dict[str, Any] = {"question": question}
     if options:

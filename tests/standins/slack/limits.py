@@ -186,7 +186,7 @@ def _divider(block: Json) -> Iterator[str]:
 
 def _markdown(block: Json) -> Iterator[str]:
     yield from _keys(block, "text")
-    if not isinstance(block.get("text"), str) or not 0 < len(block["text"]) <= 12_000:  # noqa: PLR2004
+    if not isinstance(block.get("text"), str) or not 0 < len(block["text"]) <= 12_000:
         yield "text is not a string of 1 to 12000 characters"
 
 

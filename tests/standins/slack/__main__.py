@@ -17,13 +17,13 @@ import json
 import sys
 from typing import Any
 
-from pynchy.testing_slack.server import SlackStandIn
-from pynchy.testing_slack.workspace import look
+from tests.standins.slack.server import SlackStandIn
+from tests.standins.slack.workspace import look
 
 
 def main() -> int:
     """Serve until stdin ends."""
-    parser = argparse.ArgumentParser(prog="python -m pynchy.testing_slack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.standins.slack", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--channel", default="C1", help="the id of a channel to make")
     parser.add_argument("--user", default="U1", help="the id of a person in it")

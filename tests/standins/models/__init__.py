@@ -10,7 +10,7 @@ where programs go wrong: a request without a key, or with a tool call that has n
 400 and is listed in `model.refused`.
 """
 
-from pynchy.testing_models.script import (
+from tests.standins.models.script import (
     AskUser,
     BreakOff,
     CallTool,
@@ -21,7 +21,7 @@ from pynchy.testing_models.script import (
     Turn,
     load_script,
 )
-from pynchy.testing_models.server import Exchange, ModelStandIn
+from tests.standins.models.server import Exchange, ModelStandIn
 
 __all__ = [
     "AskUser",

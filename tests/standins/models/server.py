@@ -19,11 +19,11 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pynchy.testing_models.chat import Chat
-from pynchy.testing_models.dialect import Dialect, Json, Request
-from pynchy.testing_models.messages import Messages
-from pynchy.testing_models.responses import Responses
-from pynchy.testing_models.script import BreakOff, CallTool, Part, Refuse, Say, Turn
+from tests.standins.models.chat import Chat
+from tests.standins.models.dialect import Dialect, Json, Request
+from tests.standins.models.messages import Messages
+from tests.standins.models.responses import Responses
+from tests.standins.models.script import BreakOff, CallTool, Part, Refuse, Say, Turn
 
 DIALECTS: Mapping[str, Dialect] = {
     "/v1/messages": Messages(),
@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         self._send(*self.server.respond(self.path, headers, raw))
 
-    def log_message(self, *_: Any) -> None:  # noqa: ANN401 - http.server's signature
+    def log_message(self, *_: Any) -> None:
         """Say nothing: the stand-in keeps what it was sent."""
 
     def _send(self, status: int, body: str) -> None:

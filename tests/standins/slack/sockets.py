@@ -16,10 +16,9 @@ import time
 from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
-
-from pynchy.testing_slack.callback import Callback
-from pynchy.testing_slack.limits import Json
-from pynchy.testing_slack.workspace import APP
+from tests.standins.slack.callback import Callback
+from tests.standins.slack.limits import Json
+from tests.standins.slack.workspace import APP
 
 ACK_SECONDS = 3.0
 MAX_SOCKETS = 10

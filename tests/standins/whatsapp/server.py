@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pynchy.testing_whatsapp import events
-from pynchy.testing_whatsapp.events import Json
-from pynchy.testing_whatsapp.person import Person
+from tests.standins.whatsapp import events
+from tests.standins.whatsapp.events import Json
+from tests.standins.whatsapp.person import Person
 
 ACCOUNT, ACCOUNT_LID = f"491700000000@{events.PHONE}", f"900700000000@{events.LID}"
 _DEVICE = 17
@@ -104,7 +104,7 @@ class WhatsAppStandIn:
         with self._lock:
             return [sent for sent in self.sent if sent.to == chat]
 
-    def emit(self, kind: str, **body: Any) -> None:  # noqa: ANN401 - the event's own fields
+    def emit(self, kind: str, **body: Any) -> None:
         """Let an event of this kind happen."""
         self._deliver({"event": kind, "body": body})
 

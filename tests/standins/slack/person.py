@@ -12,9 +12,9 @@ import secrets
 import time
 from collections.abc import Callable
 
-from pynchy.testing_slack.limits import Json
-from pynchy.testing_slack.sockets import Delivery, Sockets
-from pynchy.testing_slack.workspace import (
+from tests.standins.slack.limits import Json
+from tests.standins.slack.sockets import Delivery, Sockets
+from tests.standins.slack.workspace import (
     APP,
     BOT,
     BOT_USER,

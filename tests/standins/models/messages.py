@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from pynchy.testing_models.dialect import Json, Request, bare_name, event, unanswered
-from pynchy.testing_models.script import CallTool, Part, Say
+from tests.standins.models.dialect import Json, Request, bare_name, event, unanswered
+from tests.standins.models.script import CallTool, Part, Say
 
 _USAGE = {"input_tokens": 10, "output_tokens": 10}
 
@@ -56,7 +56,7 @@ class Messages:
 
     def refusal(self, status: int, message: str) -> Json:
         """See Dialect."""
-        kind = "invalid_request_error" if status == 400 else "api_error"  # noqa: PLR2004 - HTTP
+        kind = "invalid_request_error" if status == 400 else "api_error"
         return {"type": "error", "error": {"type": kind, "message": message}}
 
 

@@ -1,4 +1,4 @@
-"""Run the scripted model until it is interrupted: `python -m pynchy.testing_models SCRIPT`."""
+"""Run the scripted model until it is interrupted: `python -m tests.standins.models SCRIPT`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 import threading
 from pathlib import Path
 
-from pynchy.testing_models.script import load_script
-from pynchy.testing_models.server import ModelStandIn
+from tests.standins.models.script import load_script
+from tests.standins.models.server import ModelStandIn
 
 
 def main() -> int:
     """Serve the script of a JSON file and print the address."""
-    parser = argparse.ArgumentParser(prog="python -m pynchy.testing_models", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.standins.models", description=__doc__)
     parser.add_argument("script", type=Path, help='such as [[{"say": "Hello."}]]')
     options = parser.parse_args()
     try:

@@ -15,13 +15,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from aiohttp import web
-
-from pynchy.testing_slack.api import APP_TOKEN, BOT_TOKEN, Call, WebApi
-from pynchy.testing_slack.callback import Callback
-from pynchy.testing_slack.faults import Fault, Faults, RateLimit
-from pynchy.testing_slack.person import Person, changed_event_of, event_of
-from pynchy.testing_slack.sockets import REASONS, Delivery, Sockets
-from pynchy.testing_slack.workspace import TEAM, Message, Workspace
+from tests.standins.slack.api import APP_TOKEN, BOT_TOKEN, Call, WebApi
+from tests.standins.slack.callback import Callback
+from tests.standins.slack.faults import Fault, Faults, RateLimit
+from tests.standins.slack.person import Person, changed_event_of, event_of
+from tests.standins.slack.sockets import REASONS, Delivery, Sockets
+from tests.standins.slack.workspace import TEAM, Message, Workspace
 
 _START_SECONDS = 10.0
 _TURNS = 5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pynchy.testing_whatsapp import events
-from pynchy.testing_whatsapp.events import Json, Source
+from tests.standins.whatsapp import events
+from tests.standins.whatsapp.events import Json, Source
 
 if TYPE_CHECKING:
-    from pynchy.testing_whatsapp.server import SentText, WhatsAppStandIn
+    from tests.standins.whatsapp.server import SentText, WhatsAppStandIn
 
 
 class Person:

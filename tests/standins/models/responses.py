@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from pynchy.testing_models.dialect import Json, Request, event, unanswered
-from pynchy.testing_models.script import CallTool, Part, Say
+from tests.standins.models.dialect import Json, Request, event, unanswered
+from tests.standins.models.script import CallTool, Part, Say
 
 _SPACE = "."
 _USAGE = {

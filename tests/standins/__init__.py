@@ -1,0 +1,1 @@
+"""Stand-ins for services that tests cannot reach: strict, and over real sockets."""
