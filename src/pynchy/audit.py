@@ -21,6 +21,7 @@ from aiofiles.threadpool import wrap
 
 from pynchy import wire
 from pynchy.events import Event
+from pynchy.logs import log_event
 
 log = logging.getLogger(__name__)
 
@@ -134,6 +135,7 @@ class AuditLog:
 
     def _append(self, event: Event) -> AuditLine:
         """Write the event down. A full disk is reported and costs the line, never the question."""
+        log_event(event)
         # A number is taken only by what can be told: readers wait for every one.
         data = wire.event_json(self._written + 1, event)
         self._written += 1
@@ -143,7 +145,7 @@ class AuditLog:
             self.problem = None
         except OSError as exc:
             if self.problem is None:
-                log.exception("the event log cannot be written")
+                log.exception("audit.write_failed")
             self.problem = f"the event log cannot be written: {exc.strerror}"
         return line
 

@@ -217,12 +217,12 @@ class Host:
                 await work
         except ChannelUnavailable as exc:
             # It is up to the channel to connect later, and to say so until then.
-            log.warning("a channel is down", extra={"channel": name, "why": str(exc)})
+            log.warning("channel.unavailable", extra={"channel": name, "why": str(exc)})
         except TimeoutError:
-            log.warning("a channel does not come to an end", extra={"channel": name})
+            log.warning("channel.timeout", extra={"channel": name})
             return "it took too long"
         except Exception as exc:
-            log.exception("a channel failed", extra={"channel": name})
+            log.exception("channel.failed", extra={"channel": name})
             return type(exc).__name__
         return None
 
@@ -282,7 +282,7 @@ class Host:
             try:
                 live = self._leases.live(self._mailboxes.of(group))
             except OSError as exc:
-                log.warning("a group cannot be seen", extra={"group": group, "why": exc.strerror})
+                log.warning("group.unreadable", extra={"group": group, "why": exc.strerror})
                 continue
             found += [LiveRunner(group, lease, session_id) for lease, session_id in live]
         return found
@@ -388,4 +388,4 @@ async def _background() -> AsyncIterator[asyncio.TaskGroup]:
             yield tasks
             raise _Stopped  # noqa: TRY301 - the way to end a task group
     except* _Stopped:
-        log.debug("stopped")
+        log.debug("host.stopped")

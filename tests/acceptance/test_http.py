@@ -267,7 +267,7 @@ async def test_a_port_that_is_taken_is_replaced_by_a_free_one(start_host: StartH
 
     assert urlsplit(host.url).port != port
     assert host.http("GET", "/healthz").status == 200
-    assert "port is taken" in host.log.read_text()
+    assert "http.port_taken" in host.log.read_text()
 
 
 async def test_doctor_judges_the_settings_that_serve_was_started_with(

@@ -64,7 +64,7 @@ class AskHandler:
         """Give a new group its folders."""
         greeting = _greeting(self._settings, group)
         await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
-        log.info("a group has joined", extra={"group": group})
+        log.info("group.joined", extra={"group": group})
 
     def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
         """Let a delivery that waits for this receipt look."""
@@ -218,7 +218,7 @@ class AskHandler:
         try:
             await self._ledger.end(key, ending)
         except (AlreadyOver, UnknownQuestion):
-            log.info("taken back too late", extra={"id": key[1]})
+            log.info("question.taken_back_late", extra={"id": key[1]})
 
     async def _is_known(self, key: Key) -> bool:
         return (

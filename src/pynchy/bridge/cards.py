@@ -102,7 +102,6 @@ class Cards:
         try:
             message_id = await self._send(pending, card, repeated=repeated)
         except ChannelUnavailable as exc:
-            log.warning("a card could not be shown", extra={"channel": card.channel})
             if isinstance(exc, AskingUnsupported):
                 self._unable.add(card.channel)
             await self._ledger.apply(pending.key, ShowFailed(card.channel, str(exc)))
@@ -128,7 +127,7 @@ class Cards:
         try:
             await self._ledger.end(pending.key, ending)
         except (AlreadyOver, UnknownQuestion):
-            log.debug("answered before the last channel failed", extra={"id": pending.request_id})
+            log.debug("card.overtaken", extra={"id": pending.request_id})
 
     async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
         await self._call(
@@ -162,7 +161,7 @@ class Cards:
             # for a card that is still being sent.
             raise ChannelUnavailable("the channel cancelled its own call") from exc
         except Exception as exc:
-            log.exception("a channel failed", extra={"channel": card.channel})
+            log.exception("channel.failed", extra={"channel": card.channel})
             raise ChannelUnavailable(f"{type(exc).__name__} in the channel") from exc
 
 

@@ -63,7 +63,7 @@ class Expiry:
                 await self.end_due()
                 await self._retention.tidy_if_due()
             except Exception:
-                log.exception("a deadline could not be handled; it will be tried again")
+                log.exception("expiry.failed")
             await asyncio.sleep(_POLL_SECONDS)
 
     async def end_due(self) -> None:
@@ -93,7 +93,7 @@ class Expiry:
         try:
             findings = await asyncio.to_thread(self._findings)
         except OSError:
-            log.exception("orphans could not be looked for")
+            log.exception("expiry.orphans_failed")
             return
         for finding in findings:
             if finding.pending.ending is None and finding.is_orphan:
@@ -105,7 +105,7 @@ class Expiry:
         try:
             return await self._ledger.commit(key, choose)
         except (AlreadyOver, UnknownQuestion):
-            log.debug("answered just before its deadline", extra={"id": key[1]})
+            log.debug("expiry.overtaken", extra={"id": key[1]})
             return None
 
     def _if_due(self, pending: PendingQuestion) -> Ending | tuple[()]:

@@ -289,7 +289,7 @@ class QuestionLedger:
             try:
                 tell(observer)
             except Exception:
-                log.exception("an observer of questions failed")
+                log.exception("ledger.observer_failed")
 
     def _lock(self, key: Key) -> asyncio.Lock:
         return self._locks.of(key)

@@ -54,8 +54,8 @@ class Retention:
                 spare = self._tracker.spared(group)
                 await asyncio.to_thread(self._tracker.liveness.tidy, group, spare)
             except FileNotFoundError:
-                log.debug("a group's folders are not there", extra={"group": group})
+                log.debug("group.folder_gone", extra={"group": group})
             except OSError as exc:
                 # What an agent has made there must not keep the other groups from being tidied.
-                log.warning("a group cannot be tidied", extra={"group": group, "why": exc.strerror})
+                log.warning("retention.group_failed", extra={"group": group, "why": exc.strerror})
         return removed

@@ -149,7 +149,7 @@ class QuestionWorkers(QuestionObserver):
             except UnknownQuestion:
                 return
             except Exception:
-                log.exception("work on a question failed; trying again", extra={"id": key[1]})
+                log.exception("question.work_failed", extra={"id": key[1]})
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _RETRY_MAX_SECONDS)
                 work = again or work

@@ -66,7 +66,7 @@ class InstalledChannels(Mapping[str, type[ChannelSettings]]):
                 raise KeyError(name)
             return _model_of(plugin)
         except PluginBroken:
-            log.exception("a channel cannot be loaded", extra={"channel": name})
+            log.exception("channel.not_loaded", extra={"channel": name})
             return UnloadedChannelSettings
 
     def __iter__(self) -> Iterator[str]:
@@ -163,7 +163,7 @@ def _make(name: str, context: ChannelContext) -> Channel:
         plugin = _plugin(name)
         made = _try(name, lambda: plugin.make(context))
     except PluginBroken as exc:
-        log.exception("a channel cannot be made", extra={"channel": name})
+        log.exception("channel.not_made", extra={"channel": name})
         return UnloadedChannel(name, str(exc))
     if not isinstance(made, Channel):
         return UnloadedChannel(name, f"its plug-in made no channel, but {type(made).__name__}")
@@ -191,7 +191,7 @@ def _wrong_groups(settings: Settings) -> Iterator[SettingProblem]:
         try:
             found = [*_look_at_groups(_plugin(name), settings.groups)]
         except Exception:
-            log.exception("a channel cannot look at the groups", extra={"channel": name})
+            log.exception("channel.check_failed", extra={"channel": name})
         else:
             yield from found
 

@@ -16,7 +16,7 @@ from pynchy.cli.options import config_option, data_dir_option
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.host import running_host
-from pynchy.logs import set_up_logging
+from pynchy.logs import LogFormat, set_up_logging
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,16 @@ log = logging.getLogger(__name__)
     default="info",
     show_default=True,
 )
-def serve_command(data: DataFolder, config: Path | None, port: int | None, log_level: str) -> None:
+@click.option(
+    "--log-format",
+    type=click.Choice([each.value for each in LogFormat]),
+    default=LogFormat.TEXT.value,
+    show_default=True,
+    help="How the lines on stderr are written: key=value, or one JSON object each.",
+)
+def serve_command(
+    data: DataFolder, config: Path | None, port: int | None, log_level: str, log_format: str
+) -> None:
     r"""Run the host: carry questions to people and answers back, until stopped.
 
     Prints one line with its address when it is ready; at a terminal also a link that signs a
@@ -48,7 +57,7 @@ def serve_command(data: DataFolder, config: Path | None, port: int | None, log_l
         settings = settings.model_copy(
             update={"http": settings.http.model_copy(update={"port": port})}
         )
-    set_up_logging(log_level)
+    set_up_logging(log_level, LogFormat(log_format))
     asyncio.run(_serve(settings, data, origin))
 
 
@@ -62,6 +71,6 @@ async def _serve(settings: Settings, data: DataFolder, origin: SettingsSource) -
         # Not into a file or a journal: whoever reads the link first is let in.
         if sys.stdout.isatty():
             show_link(await running.make_link())
-        log.info("ready", extra={"url": running.url, "recovered": running.recovered})
+        log.info("host.ready", extra={"url": running.url, "recovered": running.recovered})
         await stop.wait()
-    log.info("stopped")
+    log.info("host.stopped")

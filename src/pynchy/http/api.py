@@ -381,7 +381,7 @@ def _hang_up(error: str, status: int) -> Response:
 
 async def _broken_disk(request: Request, exc: Exception) -> Response:
     why = exc.strerror if isinstance(exc, OSError) else None
-    log.error("a request failed at the disk", extra={"path": request.url.path, "why": why or exc})
+    log.error("http.disk_failed", extra={"path": request.url.path, "why": why or exc})
     told = f"the data folder cannot be used ({why or exc}); see pynchy doctor, then try again"
     return _json({"error": told}, 503)
 

@@ -153,7 +153,7 @@ def listen(host: str, port: int) -> socket.socket:
             sock.close()
             if choice == 0:
                 raise HostError(f"http.host: {host} cannot be used ({exc.strerror})") from exc
-            log.warning("the port is taken; using a free one", extra={"port": port})
+            log.warning("http.port_taken", extra={"port": port})
             continue
         sock.listen(_BACKLOG)
         return sock

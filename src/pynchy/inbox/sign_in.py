@@ -182,7 +182,7 @@ def _read(folder: Folder) -> _Kept:
     except FileNotFoundError:
         return _Kept()
     except (OSError, UnsafeFile, ValidationError):
-        log.warning("who was signed in cannot be read; everybody has to sign in again")
+        log.warning("sign_in.records_damaged")
         return _Kept()
 
 

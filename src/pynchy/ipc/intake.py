@@ -156,7 +156,7 @@ class Intake:
             try:
                 await self._empty(inbox, mailbox)
             except OSError as exc:
-                log.debug("the group's folder is gone", extra={"group": group, "why": exc.strerror})
+                log.debug("group.folder_gone", extra={"group": group, "why": exc.strerror})
 
     async def _empty(self, inbox: _Inbox, mailbox: Mailbox) -> None:
         """Handle what was noticed, then what a look at the folder shows."""
@@ -175,7 +175,7 @@ class Intake:
         try:
             await self._take(mailbox, name, whole=whole)
         except Exception:
-            log.exception("a request could not be handled", extra={"group": mailbox.group})
+            log.exception("request.failed", extra={"group": mailbox.group})
 
     async def _take(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
         content = b""
@@ -187,7 +187,7 @@ class Intake:
             envelope = wire.read_envelope(content, name.removesuffix(".json"))
             await self._registry.dispatch(mailbox.group, envelope)
         except DuplicateRequest:
-            log.info("a request was repeated", extra={"group": mailbox.group})
+            log.info("request.repeated", extra={"group": mailbox.group})
         except MalformedRequest as malformed:
             if not whole and await asyncio.to_thread(_is_fresh, mailbox, name):
                 return

@@ -115,7 +115,7 @@ class Watcher:
         """Look at one group; what is wrong with it is no reason to leave out the others."""
         try:
             if damaged:
-                log.warning("a group's folders are gone; making them again", extra={"group": group})
+                log.warning("group.folders_recreated", extra={"group": group})
             if damaged or group not in self._groups:
                 await self._listener.joined(group)
             self._keep_watch(group)
@@ -123,7 +123,7 @@ class Watcher:
             self.troubled.pop(group, None)
         except OSError as exc:
             if group not in self.troubled:
-                log.warning("a group is in trouble", extra={"group": group, "why": exc.strerror})
+                log.warning("group.mailbox_failed", extra={"group": group, "why": exc.strerror})
             self.troubled[group] = f"group {group}: its mailbox cannot be used ({exc.strerror})"
 
     def poke(self) -> None:
@@ -146,7 +146,7 @@ class Watcher:
     def _ignore(self, name: str) -> None:
         if name not in self._ignored and len(self._ignored) < _MAX_IGNORED:
             self._ignored.add(name)
-            log.warning("not a group: its name or kind is not allowed", extra={"entry": name})
+            log.warning("group.name_refused", extra={"entry": name})
 
     def _keep_observer(self) -> None:
         """Have an observer where one can be had, and let it watch for new groups."""
@@ -177,7 +177,7 @@ class Watcher:
 
     def _report(self, problem: str | None) -> None:
         if problem != self.problem:
-            log.warning("file notifications changed", extra={"problem": problem})
+            log.warning("watcher.notifications_changed", extra={"problem": problem})
         self.problem = problem
 
     def _keep_watch(self, group: GroupName) -> None:
@@ -185,7 +185,7 @@ class Watcher:
         watched = self._groups.setdefault(group, _Watched((0, 0), None))
         flooded, watched.hints = watched.hints > FLOOD_PER_RESCAN, 0
         if flooded:
-            log.warning("too many files at once; watching paused", extra={"group": group})
+            log.warning("watcher.paused", extra={"group": group})
             watched.pause = FLOOD_PAUSE_RESCANS
         elif watched.pause:
             watched.pause -= 1

@@ -129,7 +129,7 @@ class DockerLauncher(SandboxLauncher):
         followed = [(stem, session_id) for stem, (session_id, _) in [*self._live.items()]]
         alive = {self.name(session_id) for stem, session_id in followed if self._is_running(stem)}
         for name in sorted(_names(found) - alive):
-            log.info("a container without a runner is removed", extra={"container": name})
+            log.info("container.stray_removed", extra={"container": name})
             self._engine("rm", "--force", name)
 
     def _engine(self, *arguments: str) -> str:
@@ -148,7 +148,7 @@ class DockerLauncher(SandboxLauncher):
             ).stdout
         except (OSError, subprocess.SubprocessError) as exc:
             extra = {"engine": argv[0], "about": arguments[0], "why": type(exc).__name__}
-            log.debug("the engine cannot be asked", extra=extra)
+            log.debug("container.engine_failed", extra=extra)
             return ""
 
 

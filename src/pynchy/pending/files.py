@@ -179,7 +179,7 @@ class FileStore:
             self.damaged.append(path)
             # Only the kind: the error's own text would quote what the record says.
             why = type(exc).__name__
-            log.error("a record is damaged and was left alone", extra={"path": path, "why": why})
+            log.error("store.record_damaged", extra={"path": path, "why": why})
 
     def _read_ending(self, group: GroupName, name: str) -> Ending | None:
         folder = self._folder(group, "outcomes")

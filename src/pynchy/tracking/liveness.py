@@ -61,7 +61,7 @@ class Liveness:
             async with self._looking[group]:
                 return await asyncio.to_thread(self._leases.live_sessions, mailbox)
         except OSError as exc:
-            log.debug("a group cannot be looked at", extra={"group": group, "why": exc.strerror})
+            log.debug("group.unreadable", extra={"group": group, "why": exc.strerror})
             return frozenset()
 
     async def ended_in_order(self, group: GroupName, mark: Unconfirmed) -> bool:

@@ -86,7 +86,7 @@ def _read(folder: Folder, name: str) -> Session | None:
     except (OSError, ValueError, UnsafeFile) as exc:
         # Only the kind: the error's own text would quote what the record says.
         path, why = str(folder.path / name), type(exc).__name__
-        log.warning("a session's record is damaged", extra={"path": path, "why": why})
+        log.warning("session.record_damaged", extra={"path": path, "why": why})
         return None
 
 
@@ -173,7 +173,7 @@ class SessionTable:
                 await self.save(key)
         except OSError as exc:
             if not self._is_stuck:
-                log.warning("sessions cannot be saved", extra={"why": exc.strerror})
+                log.warning("sessions.unsaved", extra={"why": exc.strerror})
             self._is_stuck = True
         else:
             self._is_stuck = False

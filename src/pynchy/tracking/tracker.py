@@ -86,7 +86,7 @@ class SessionTracker(QuestionObserver):
             try:
                 await self.look()
             except Exception:
-                log.exception("sessions could not be looked at; trying again")
+                log.exception("sessions.poll_failed")
             # Who has thousands of leases takes a share of the time, and no more.
             await asyncio.sleep((loop.time() - began) * _REST_SHARE)
             try:
@@ -228,7 +228,7 @@ class SessionTracker(QuestionObserver):
         try:
             end = await runner.ended()
         except Exception:
-            log.exception("how a runner ended cannot be found out")
+            log.exception("runner.end_unknown")
             end = RunnerEnd("how its runner ended cannot be found out")
         finally:
             self._watching.discard((key, stem))

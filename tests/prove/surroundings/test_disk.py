@@ -119,7 +119,7 @@ async def test_a_question_that_cannot_be_recorded_stays_in_the_mailbox_until_it_
         disk.fill()
         waiting.rename(body.with_name("q2.json"))
         await complains(host, "full")
-        await until(lambda: logged(host, "a request could not be handled"), "a line in the log")
+        await until(lambda: logged(host, "request.failed"), "a line in the log")
         assert body.with_name("q2.json").exists()
 
         disk.free()

@@ -270,13 +270,13 @@ async def test_a_handler_that_fails_stops_nothing(
     stage.ears.refuses = True
     stage.say(text("1"))
     stage.go.event("Connected", {"status": True})
-    await until(lambda: "an event could not be taken" in caplog.messages, "the failure")
+    await until(lambda: "whatsapp.event_failed" in caplog.messages, "the failure")
     stage.ears.refuses = False
 
     stage.say(text("2"))
 
     assert [said.text for said in stage.ears.heard] == ["2"]
-    assert "a message could not be read" in caplog.messages
+    assert "whatsapp.message_unreadable" in caplog.messages
 
 
 def test_the_library_loads_where_there_is_no_libmagic() -> None:

@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tests.acceptance.support import MailboxAgent, Runs
@@ -276,7 +277,7 @@ async def test_a_child_that_hangs_is_started_again_and_one_that_is_well_is_not(
     home = tmp_path / "whatsapp"
     InboundQueue(home).make()
     order = {"purpose": "serve", "chats": [], "self_chat": False}
-    supervisor = Supervisor(home, home / "session.db", order, lambda _: None)
+    supervisor = Supervisor(home, home / "session.db", order, Mock())
     running = asyncio.create_task(supervisor.run())
     try:
         await until(lambda: supervisor.problem() is None, "the connection")

@@ -117,7 +117,7 @@ class CardHistory:
                 async with asyncio.timeout(_MAX_SECONDS):
                     await self._read_thread(said.channel, said.thread)
             except (ChannelUnavailable, TimeoutError) as exc:
-                log.warning("a thread could not be read", extra={"why": str(exc)})
+                log.warning("slack.thread_failed", extra={"why": str(exc)})
                 return False
         return True
 

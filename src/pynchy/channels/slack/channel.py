@@ -81,7 +81,7 @@ def _listen(app: AsyncApp, inbox: InboundHandler) -> None:
         """Events that a person's settings of the app may send us besides."""
 
     async def failed(error: Exception) -> None:
-        log.error("a click or reply could not be taken", exc_info=error)
+        log.error("slack.event_failed", exc_info=error)
 
     everything = re.compile(".*")
     register: list[tuple[Callable[..., Any], Callable[..., Awaitable[None]]]] = [
@@ -228,7 +228,7 @@ class SlackChannel(Channel):
         """See Channel."""
         location = read_location(message_id)
         if location is None or card.ending is None:
-            log.warning("a card cannot be settled", extra={"id": request_id})
+            log.warning("card.settle_impossible", extra={"id": request_id})
             return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
         self._index.end(location)
@@ -271,7 +271,7 @@ class SlackChannel(Channel):
     def _take_up(self, posted: ShownCard) -> None:
         location = read_location(posted.message_id)
         if location is None:
-            log.warning("a card has an id of another kind", extra={"id": posted.request_id})
+            log.warning("slack.card_id_unknown", extra={"id": posted.request_id})
             return
         kept = PostedCard.of(posted.jid, posted.request_id, posted.questions, posted.card, location)
         self._index.put(kept)

@@ -69,7 +69,7 @@ class Link(ABC):
                 self.note(exc)
             except Exception as exc:
                 self.problem = f"the connection failed ({type(exc).__name__})"
-                log.exception("the connection to Slack failed")
+                log.exception("slack.connection_failed")
             await self._close()
             await asyncio.sleep(wait)
             wait = min(wait * 2, _RETRY_MAX_SECONDS)
@@ -79,13 +79,13 @@ class Link(ABC):
         self.refused = isinstance(trouble, TokenRefused)
         self.problem = None if trouble is None else str(trouble)
         if trouble is not None:
-            log.warning("Slack is not connected", extra={"why": self.problem})
+            log.warning("slack.disconnected", extra={"why": self.problem})
 
     async def _close(self) -> None:
         try:
             await self.close()
         except Exception:
-            log.exception("the connection to Slack could not be closed")
+            log.exception("slack.close_failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Socket(Link):
         if message.get("type") != "hello":
             return
         if (count := message.get("num_connections") or 1) > 1:
-            log.warning("more than one socket is open to Slack", extra={"count": count})
+            log.warning("slack.several_sockets", extra={"count": count})
         self._owner.arrived()
 
 

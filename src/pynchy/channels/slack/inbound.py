@@ -95,7 +95,7 @@ class InboundHandler:
             except ReplyRejected as exc:
                 await self.tell(click.person, click.channel, click.thread, refusal(exc))
             except Exception:
-                log.exception("a click could not be taken")
+                log.exception("slack.click_failed")
                 await self.tell(click.person, click.channel, click.thread, _FAILED)
             else:
                 await self._thank(click, pending)
@@ -127,7 +127,7 @@ class InboundHandler:
                 blocks=[blocks.section(clip(text, _TOLD)), *more],
             )
         except ChannelUnavailable as exc:
-            log.warning("a person could not be told", extra={"why": str(exc)})
+            log.warning("slack.tell_failed", extra={"why": str(exc)})
 
     async def drain(self) -> None:
         """Return when nothing is being taken any more."""
@@ -179,7 +179,7 @@ class InboundHandler:
         except Refused:
             return None
         except ChannelUnavailable as exc:
-            log.warning("a clicked card could not be looked up", extra={"why": str(exc)})
+            log.warning("slack.card_lookup_failed", extra={"why": str(exc)})
         asking = self._index.asking(request_id)
         here = [posted for posted in asking if posted.location.channel == click.channel]
         return here[0] if len(here) == 1 else None
@@ -194,7 +194,7 @@ class InboundHandler:
         except ReplyRejected as exc:
             await self._refuse(said, posted, exc)
         except Exception:
-            log.exception("a reply could not be taken")
+            log.exception("slack.reply_failed")
             self._seen.pop((said.channel, said.ts), None)
             await self.tell(said.person, said.channel, said.thread, _FAILED)
         else:
@@ -244,7 +244,7 @@ class InboundHandler:
         try:
             await self._web.call(add, channel=said.channel, timestamp=said.ts, name=name)
         except ChannelUnavailable as exc:
-            log.info("a reply could not be marked", extra={"why": str(exc)})
+            log.info("slack.reaction_failed", extra={"why": str(exc)})
 
     async def _sender(self, person: SlackUser) -> Author:
         return Author(await self._people.name(person), person.user_id, self._name)
@@ -303,7 +303,7 @@ class CatchUp:
                 for (channel, thread), since in self._threads().items():
                     await self._read(channel, thread, since)
             except ChannelUnavailable as exc:
-                log.warning("threads could not be read", extra={"why": str(exc)})
+                log.warning("slack.threads_failed", extra={"why": str(exc)})
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._wanted.set()
 
@@ -326,8 +326,8 @@ class CatchUp:
                 await self._inbox.said({**message, "channel": channel})
         except Refused as exc:
             # A person removed the message or the bot; the other cards are read all the same.
-            log.warning("a thread cannot be read", extra={"why": str(exc)})
+            log.warning("slack.thread_unreadable", extra={"why": str(exc)})
         except ChannelUnavailable:
             raise
         except Exception:
-            log.exception("a thread could not be read")
+            log.exception("slack.thread_failed")

@@ -80,7 +80,7 @@ class People:
             async with asyncio.timeout(_SECONDS):
                 profile = await self._ask(user_id)
         except (ChannelUnavailable, TimeoutError):
-            log.info("a person could not be looked up", extra={"user": user_id})
+            log.info("slack.user_lookup_failed", extra={"user": user_id})
             profile = Profile(at=time.monotonic())
         if len(self._profiles) >= _MAX_ENTRIES:
             self._profiles.clear()

@@ -50,7 +50,7 @@ class OrphanedCards:
     def add(self, posting: Posting, posted: PostedCard) -> None:
         """Remove the card when that is possible; until then a click on it counts."""
         if len(self._waiting) >= _MAX_ENTRIES:
-            log.warning("a card may be left in Slack for good", extra={"id": posting.request_id})
+            log.warning("slack.card_orphaned", extra={"id": posting.request_id})
             return
         self._index.set_adrift(posted)
         self._waiting.setdefault(_key(posting), (posting, posted))
@@ -95,11 +95,11 @@ class OrphanedCards:
         try:
             await self._remove(posting, posted)
         except ChannelUnavailable as exc:
-            log.info("a card may be left in Slack", extra={"why": str(exc)})
+            log.info("slack.card_maybe_orphaned", extra={"why": str(exc)})
             self._waiting[key] = posting, posted
             return False
         except Exception:
-            log.exception("a card that may be left in Slack could not be removed")
+            log.exception("slack.orphan_removal_failed")
         self._index.pick_up(posted)
         return True
 
@@ -109,13 +109,13 @@ class OrphanedCards:
         try:
             found = await self._search.all_of(posting, channel, posted.location.thread)
         except Refused as exc:
-            log.warning("a card may be left in Slack for good", extra={"why": str(exc)})
+            log.warning("slack.card_orphaned", extra={"why": str(exc)})
             found = []
         for ts in sorted(there | {tagged.ts for tagged in found}):
             try:
                 await self._web.call(self._web.client.chat_delete, channel=channel, ts=ts)
             except Refused as exc:
-                log.warning("a card is left in Slack", extra={"why": str(exc)})
+                log.warning("slack.card_left", extra={"why": str(exc)})
 
 
 def _key(posting: Posting) -> _Key:
@@ -189,7 +189,7 @@ class Poster:
         try:
             root = await self._search.root_of_session(posting, channel)
         except ChannelUnavailable as exc:
-            log.warning("a session's thread could not be looked for", extra={"why": str(exc)})
+            log.warning("slack.thread_search_failed", extra={"why": str(exc)})
             return None
         self._index.set_root(posting.jid, posting.card.session_id, root)
         return root
@@ -231,7 +231,7 @@ class Poster:
                 if _first(there, number) is None:
                     await self._post_one(posting, inside, number, message)
         except ChannelUnavailable as exc:
-            log.warning("details of a card could not be posted", extra={"why": str(exc)})
+            log.warning("slack.details_failed", extra={"why": str(exc)})
 
     async def _post_one(
         self,
@@ -265,7 +265,7 @@ class Poster:
         try:
             return await self._search.all_of(posting, location.channel, location.thread)
         except Refused as exc:
-            log.warning("earlier cards could not be searched", extra={"why": str(exc)})
+            log.warning("slack.cards_search_failed", extra={"why": str(exc)})
             return []
 
     async def _chat(self, posting: Posting) -> tuple[str, str | None]:

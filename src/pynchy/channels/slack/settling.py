@@ -128,7 +128,7 @@ class Settler:
         try:
             return await self._poster.copies(posting, location)
         except Refused as exc:
-            log.warning("copies of a card could not be searched", extra={"why": str(exc)})
+            log.warning("slack.copies_search_failed", extra={"why": str(exc)})
             return []
 
     async def _update(self, channel: str, ts: str, message: SlackMessage) -> bool:

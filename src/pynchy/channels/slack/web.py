@@ -266,7 +266,7 @@ class Web:
         wrong = limits.violations(message.text, message.blocks)
         if not wrong:
             return message
-        log.error("a card does not fit into Slack's limits", extra={"why": "; ".join(wrong[:5])})
+        log.error("slack.card_over_limits", extra={"why": "; ".join(wrong[:5])})
         return in_plain_words(message)
 
     def _make_client(self, session: aiohttp.ClientSession | None) -> AsyncWebClient:

@@ -61,7 +61,7 @@ class WhatsAppChannel(Channel):
         self._outbox = Outbox(home)
         self._cards = ChatCards()
         order = {"chats": sorted(audience.chats), "self_chat": audience.self_chat}
-        self._supervisor = Supervisor(home, store, order | {"purpose": "serve"}, self._hear)
+        self._supervisor = Supervisor(home, store, order | {"purpose": "serve"}, self)
         self._sender = Sender(self._supervisor, self._outbox, pace_seconds)
         self._inbound: InboundProcessor | None = None
         self._running: asyncio.Task[None] | None = None
@@ -82,7 +82,6 @@ class WhatsAppChannel(Channel):
             self._queue, self._cards, self._outbox, self._sender, self._audience, self._own_forms
         )
         self._inbound = InboundProcessor(self.name, handler, means)
-        self._supervisor.on_ended = self._inbound.look
         self._running = asyncio.create_task(self._run(self._inbound), name=self.name)
 
     async def close(self) -> None:
@@ -126,7 +125,7 @@ class WhatsAppChannel(Channel):
     ) -> None:
         """See Channel. Messages can be edited for some minutes only, so a new one says it."""
         if card.ending is None:
-            log.warning("a card cannot be settled", extra={"id": request_id})
+            log.warning("card.settle_impossible", extra={"id": request_id})
             return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
         key = (card.group, request_id)
@@ -147,9 +146,15 @@ class WhatsAppChannel(Channel):
             tasks.create_task(self._supervisor.run(), name=self.name)
             tasks.create_task(inbound.run(), name=self.name)
 
-    def _hear(self, name: str) -> None:
+    def message_queued(self, name: str) -> None:
+        """See ChildListener."""
         if self._inbound is not None:
             self._inbound.hear(name)
+
+    def child_ended(self) -> None:
+        """See ChildListener."""
+        if self._inbound is not None:
+            self._inbound.look()
 
     async def _tell_ending(
         self,

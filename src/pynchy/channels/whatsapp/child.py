@@ -150,7 +150,7 @@ class Child:
                 case "groups":
                     self._start(self._list_groups(order))
                 case other:
-                    log.error("the host asks for something unknown", extra={"what": str(other)})
+                    log.error("whatsapp.order_unknown", extra={"what": str(other)})
 
     async def _send(self, order: Body) -> None:
         try:
@@ -190,7 +190,7 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
     try:
         await work
     except Exception:
-        log.exception("the host's order could not be carried out")
+        log.exception("whatsapp.order_failed")
 
 
 def cut_log(fd: int) -> None:

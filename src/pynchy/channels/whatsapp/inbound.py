@@ -125,7 +125,7 @@ class InboundProcessor:
         try:
             await self._judge(name, tasks)
         except Exception:
-            log.exception("a message could not be judged")
+            log.exception("whatsapp.message_failed")
             self._judge_later(name, tasks)
 
     async def _judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
@@ -281,7 +281,7 @@ async def _guarded(work: Coroutine[None, None, None]) -> None:
     try:
         await work
     except Exception:
-        log.exception("something could not be said")
+        log.exception("whatsapp.say_failed")
 
 
 def _taken(said: InboundMessage, reading: Answers) -> InboundMessage:

@@ -181,7 +181,7 @@ class InboundQueue:
         except UnsafeFile:
             said = None
         if said is None:
-            log.error("a message on the queue is damaged", extra={"file": name})
+            log.error("whatsapp.message_damaged", extra={"file": name})
         return said
 
     def done(self, name: str) -> None:
@@ -287,7 +287,7 @@ class InboundWriter:
     async def _keep_later(self, said: InboundMessage, why: OSError) -> None:
         """Hold the message in memory until the disk takes it; nobody will send it again."""
         while True:
-            log.error("a message cannot be kept", extra={"why": why.strerror})
+            log.error("whatsapp.message_unsaved", extra={"why": why.strerror})
             self._tell(event="trouble", text=f"messages cannot be kept: {why.strerror}")
             await asyncio.sleep(_RETRY_SECONDS)
             try:

@@ -242,7 +242,7 @@ def _at_once(listener: ClientListener) -> Callable[[object, Any], Nothing]:
             said = read_event(event)
             return nothing() if said is None else _guarded(listener.said(said))
         except Exception:
-            log.exception("a message could not be read")
+            log.exception("whatsapp.message_unreadable")
             return nothing()
 
     return handle
@@ -252,7 +252,7 @@ async def _guarded(work: Nothing) -> None:
     try:
         await work
     except Exception:
-        log.exception("a message could not be passed on; it stays on the queue")
+        log.exception("whatsapp.message_not_passed_on")
 
 
 def _on_loop(hear: Callable[[Any], None]) -> Callable[[object, Any], Nothing]:
@@ -260,7 +260,7 @@ def _on_loop(hear: Callable[[Any], None]) -> Callable[[object, Any], Nothing]:
         try:
             hear(event)
         except Exception:
-            log.exception("an event could not be taken")
+            log.exception("whatsapp.event_failed")
 
     return handle
 

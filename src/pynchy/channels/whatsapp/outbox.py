@@ -133,7 +133,7 @@ class Outbox:
         try:
             return _record(json.loads(self._folder.read(name, _CAP)))
         except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
-            log.warning("a record of what was sent is damaged", extra={"file": name})
+            log.warning("whatsapp.outbox_damaged", extra={"file": name})
             return None
 
 

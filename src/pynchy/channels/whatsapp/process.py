@@ -63,7 +63,7 @@ class JsonLines:
                 return None
             if (body := _read(raw)) is not None:
                 return body
-            log.error("the other side said something that is no JSON object")
+            log.error("whatsapp.line_malformed")
 
     def close(self) -> None:
         """End the line."""

@@ -61,7 +61,7 @@ class Sender:
                 return await self._send(record, part, make_text, quote)
             except MaybeSent:
                 # The child may be back in a moment; once more, as a repeat.
-                log.warning("a message may not have arrived", extra={"id": record.request_id})
+                log.warning("whatsapp.send_unconfirmed", extra={"id": record.request_id})
                 return await self._send(record, part, make_text, quote)
 
     async def say(self, address: str, text: str, quote: Quote | None = None) -> str:
@@ -72,7 +72,7 @@ class Sender:
                 await self._supervisor.ready(READY_SECONDS)
                 told = await self._confirmed(self._ask(address, text, quote))
         except ChannelUnavailable as exc:
-            log.warning("something could not be said", extra={"why": str(exc)})
+            log.warning("whatsapp.say_failed", extra={"why": str(exc)})
             return ""
         self._outbox.note(text, told["sent"])
         return str(told["sent"])

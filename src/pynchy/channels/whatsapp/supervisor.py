@@ -10,8 +10,8 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from pynchy.channels.whatsapp.addresses import Account, read_account
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
@@ -36,18 +36,25 @@ class NotSent(ChannelUnavailable):
     """WhatsApp will not take the message; it was not sent."""
 
 
+class ChildListener(Protocol):
+    """Who is told what becomes of the child."""
+
+    def message_queued(self, name: str) -> None:
+        """A message with this name is on the queue."""
+
+    def child_ended(self) -> None:
+        """A child has ended, which may have queued what it could not tell."""
+
+
 class Supervisor:
-    """Runs children on one session. `hear` is called with the name of each message on the queue.
+    """Runs children on one session, one at a time."""
 
-    `on_ended` is called when a child has ended, which may have kept what it could not tell.
-    """
-
-    def __init__(self, home: Path, store: Path, order: Body, hear: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, store: Path, order: Body, listener: ChildListener) -> None:
         self._home = Folder(home)
         self._path = home
         self._store = store
         self._order = order | {"beat_seconds": _SILENT_SECONDS / 4}
-        self._hear = hear
+        self._listener = listener
         self._numbers = itertools.count(1)
         self._calls: dict[int, asyncio.Future[Body]] = {}
         self._process: Process | None = None
@@ -55,7 +62,6 @@ class Supervisor:
         self._changed = asyncio.Condition()
         self.state = ConnectionState(ConnectionStatus.CONNECTING)
         self.trouble = ""
-        self.on_ended: Callable[[], None] = lambda: None
         self.account: Account | None = None
 
     @property
@@ -147,13 +153,13 @@ class Supervisor:
             self._process = None
             code = await process.end()
         if self.state.status in {ConnectionStatus.CONNECTED, ConnectionStatus.CONNECTING}:
-            log.error("the child has died", extra={"code": code})
+            log.error("whatsapp.child_died", extra={"code": code})
             await self._set(
                 ConnectionStatus.CRASHED, f"exit code {code}; see {LOG} in {self._path}"
             )
         # Those who try again at once must find the state as it is now.
         self._give_up()
-        self.on_ended()
+        self._listener.child_ended()
 
     async def _next(self, process: Process) -> Body | None:
         """Return what the child says next; None if it has ended, hangs, or does not connect."""
@@ -164,13 +170,13 @@ class Supervisor:
             async with asyncio.timeout(patience):
                 return await process.hear()
         except TimeoutError:
-            log.warning("the child hangs, or does not connect; beginning anew")
+            log.warning("whatsapp.child_restarted")
             return None
 
     async def _take(self, told: Body) -> None:
         match told:
             case {"event": "said", "name": str(name)}:
-                self._hear(name)
+                self._listener.message_queued(name)
             case {"event": "stands", "status": status, "detail": detail, "until": until}:
                 await self._set(ConnectionStatus(status), str(detail), float(until))
             case {"event": "alive"}:
@@ -182,7 +188,7 @@ class Supervisor:
                 if asked is not None and not asked.done():
                     asked.set_result(told)
             case _:
-                log.error("the child said something unknown", extra={"keys": sorted(told)})
+                log.error("whatsapp.child_unknown_message", extra={"keys": sorted(told)})
 
     async def _set(self, status: ConnectionStatus, detail: str = "", until: float = 0.0) -> None:
         if status is ConnectionStatus.CONNECTED:
@@ -193,11 +199,11 @@ class Supervisor:
         try:
             await asyncio.to_thread(state.keep, self._home)
         except OSError as exc:
-            log.warning("the state cannot be kept", extra={"why": exc.strerror})
+            log.warning("whatsapp.state_unsaved", extra={"why": exc.strerror})
         async with self._changed:
             self.state = state
             self._changed.notify_all()
-        log.info("the connection to WhatsApp has changed", extra={"state": status})
+        log.info("whatsapp.connection_changed", extra={"state": status})
 
     def _give_up(self) -> None:
         calls, self._calls = self._calls, {}
