@@ -419,12 +419,12 @@ async def test_no_agent_text_mentions_links_or_formats(room: Room, nasty: str) -
     seen = squeezed(look(card).text)
     assert squeezed(f"D {nasty}") in seen
     assert squeezed(f"B {nasty}") in seen
-    room.ana.reply(card, nasty)
+    room.ana.reply(card, f"My own words: {nasty}")
     await asked.result()
     settled = await room.settled(card, "Answered")
     assert look(card).mentions == ()
     assert look(card).links == ()
-    assert squeezed(nasty)[:40] in squeezed(settled)
+    assert squeezed(f"My own words: {nasty}")[:40] in squeezed(settled)
 
 
 def squeezed(text: str) -> str:
