@@ -60,7 +60,7 @@ async def test_a_slack_that_stays_away_for_long_is_tried_until_it_is_back(troubl
     other, second = await room.asked(Question("What name?"))
 
     def failures() -> int:
-        return room.host.log.read_text().count("Slack is not connected")
+        return room.host.log.read_text().count("event=slack.disconnected")
 
     before = failures()
     room.slack.go_away()
