@@ -22,7 +22,6 @@ from pynchy.channels.base import Channel
 from pynchy.config import Settings
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
-from pynchy.launchers.base import SessionStore
 from pynchy.model import GroupName
 from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
@@ -34,7 +33,7 @@ from pynchy.testing import FakeClock
 from pynchy.tracking.control import SessionControl
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import FileSessions, SessionTable
+from pynchy.tracking.table import FileSessions, SessionStore, SessionTable
 from pynchy.tracking.tracker import SessionTracker
 
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.launchers.base import SessionStore
 from pynchy.model import GroupName, RequestId, SessionId
 from pynchy.session import Session, SessionState, Unconfirmed
 from pynchy.testing import NOON, MemorySessions
-from pynchy.tracking.table import FileSessions
+from pynchy.tracking.table import FileSessions, SessionStore
 
 
 @pytest.fixture(params=["files", "memory"])

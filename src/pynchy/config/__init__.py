@@ -2,8 +2,8 @@
 
 loading   text ► tomli ► models ► checks ► Settings, or ConfigError
 models    what can be set; values: how it is written
-explain   pydantic's errors ► findings; checks: what does not fit together
-report    findings ► file:line:column, the line and a caret; places: where things stand
+checks    what does not fit together; errors: what is wrong, in words
+source    where things stand in the file: file:line:column, the line and a caret
 """
 
 from pynchy.config.loading import example_settings, load_settings

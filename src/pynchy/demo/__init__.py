@@ -1,7 +1,8 @@
 """`pynchy demo`: the real host, a real MCP client, and a person, in one terminal.
 
-story    the plot, every step of it checked        script   what is asked, and said
-stage    the folder and the processes, and their end        voices   who speaks, on the screen
-watch    what the host tells of a question         person   who answers: you, or `--auto`
-agent    the scripted agent, live and resumed      mcp_client   how it talks to `pynchy mcp`
+story      the plot, every step of it checked against the host's own events
+script     what is asked, and said              person   who answers: you, or `--auto`
+processes  the folder and the processes, and their end
+agent      the scripted agent, live and resumed, and how it talks to `pynchy mcp`
+console    who speaks, on the screen
 """

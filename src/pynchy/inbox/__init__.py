@@ -1,7 +1,8 @@
 """The inbox: what waits for a person, as pages that need nothing but a browser.
 
 keys      the one table of keys, for the page and for a terminal
-text      hostile text made visible; markdown: made HTML
-views     what a card says; pages: cards and pages as HTML
-signin    one-time links and the browsers that are signed in
+markdown  what agents wrote, as HTML that can do nothing
+views     what a card says; agents: who is waiting
+render    cards and pages as HTML, and the files that they load
+sign_in   one-time links and the browsers that are signed in
 """

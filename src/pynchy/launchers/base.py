@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pynchy.model import GroupName, RequestId, SessionId
-from pynchy.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +72,3 @@ class Launcher(Protocol):
 
     async def close(self) -> None:
         """Stop looking after runners; they go on."""
-
-
-class SessionStore(Protocol):
-    """Keeps what is known of sessions. A method returns when what it did would survive a crash."""
-
-    async def load(self) -> list[Session]:
-        """Return every session that is kept."""
-
-    async def keep(self, session: Session) -> None:
-        """Keep the session as it is now."""
-
-    async def forget(self, sessions: Iterable[tuple[GroupName, SessionId]]) -> None:
-        """Forget these sessions, where they are known."""

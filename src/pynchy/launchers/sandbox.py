@@ -191,7 +191,7 @@ class SandboxLauncher(JobLauncher):
         return [*boxed, *options, *self._way_out(), "--", *command]
 
     def keep(self, argv: list[str], *options: str) -> list[str]:
-        """Return what runs the box with its keeper before it."""
+        """Return what runs the box with its monitor before it."""
         if self._settings.proxy:
             host, port = split_address(self._settings.proxy)
             options = (*options, "--proxy", host, str(port))

@@ -166,7 +166,7 @@ def _die_with_parent() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="keeper", description="Keep one box.")
+    parser = argparse.ArgumentParser(prog="sandbox_monitor", description="Watch one sandbox.")
     parser.add_argument("--proxy", nargs=2, help="the only address that the box may reach")
     parser.add_argument("--memory", type=int, help="bytes that the box may take")
     parser.add_argument("--tasks", type=int, help="processes and threads that it may have")

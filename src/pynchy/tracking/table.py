@@ -12,11 +12,11 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from pynchy import wire
 from pynchy.aio import LockMap
 from pynchy.errors import UnknownSession
-from pynchy.launchers.base import SessionStore
 from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
 from pynchy.session import Session, SessionState
@@ -28,6 +28,19 @@ _CAP = 1024 * 1024
 _MIN_PREFIX_LENGTH = 4
 
 SessionKey = tuple[GroupName, SessionId]
+
+
+class SessionStore(Protocol):
+    """Keeps what is known of sessions. A method returns when what it did would survive a crash."""
+
+    async def load(self) -> list[Session]:
+        """Return every session that is kept."""
+
+    async def keep(self, session: Session) -> None:
+        """Keep the session as it is now."""
+
+    async def forget(self, sessions: Iterable[tuple[GroupName, SessionId]]) -> None:
+        """Forget these sessions, where they are known."""
 
 
 class FileSessions:

@@ -91,7 +91,7 @@ class CardSearch:
 
 
 class CardHistory:
-    """Adds to the book what Slack knows. `chats` are the addresses of the groups."""
+    """Adds to the index what Slack knows. `chats` are the addresses of the groups."""
 
     def __init__(
         self, web: Web, index: CardIndex, identity: Identity, chats: frozenset[str]
@@ -104,7 +104,7 @@ class CardHistory:
         self._turn = asyncio.Lock()
 
     async def thread_of(self, said: ThreadReply) -> bool:
-        """Let the book have every card of the reply's thread, if it may have held one.
+        """Let the index have every card of the reply's thread, if it may have held one.
 
         Return False if Slack does not say which those are.
         """
@@ -163,7 +163,7 @@ class CardHistory:
                 yield tagged
 
     def _note(self, channel: str, tagged: TaggedMessage) -> PostedCard:
-        """Put into the book which card the message shows, unless it is there."""
+        """Put into the index which card the message shows, unless it is there."""
         known = self._index.find(channel, tagged.ts)
         if known is not None:
             return known

@@ -232,11 +232,11 @@ class CardIndex:
         return sorted(found.values(), key=lambda posted: posted.since)
 
     def is_whole(self, channel: str, thread: str) -> bool:
-        """True if the book has every card of the thread."""
+        """True if the index has every card of the thread."""
         return (channel, thread) in self._read
 
     def mark_whole(self, channel: str, thread: str) -> None:
-        """Note that every card of the thread is in the book."""
+        """Note that every card of the thread is in the index."""
         self._read[channel, thread] = None
         while len(self._read) > _MAX_THREADS:
             self._read.popitem(last=False)

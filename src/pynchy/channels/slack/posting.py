@@ -131,7 +131,7 @@ class _Posted:
 
 
 class Poster:
-    """Posts cards, and remembers them in the book."""
+    """Posts cards, and remembers them in the index."""
 
     def __init__(
         self,

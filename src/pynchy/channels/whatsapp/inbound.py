@@ -98,7 +98,7 @@ class InboundProcessor:
         self._name = name
         self._handler = handler
         self._means = means
-        # None is a wish to look at the whole shelf.
+        # None is a wish to look at the whole queue.
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
         self._attempts: dict[str, int] = {}
         # Judged, though the disk would not let them off the queue.

@@ -1,11 +1,11 @@
 """The inbox in a terminal. Only `pynchy inbox` imports it: textual takes a fifth of a second.
 
-feed      what the host says, live, in threads of its own
-roster    which questions there are, in which order; kept: what outlives the screen
-words     what agents wrote, made harmless, with Markdown, code and diffs
-rows      the list; card: one question as a form; dialogs: reason, snooze, keys
-answering what is marked, written and sent; sending: how it gets to the host
-showing   the screen of all that, as the host tells of it; bar: the line at its top
-inbox     what keys, clicks and buttons do there; keymap: which key is for what
-aside     who is waiting, and what is over
+feed           what the host says, live, in threads of its own
+question_list  which questions there are, in which order; saved_state: what outlives the screen
+markdown_text  what agents wrote, made harmless, with Markdown, code and diffs
+rows           the list and the line above it; card: one question as a form
+answering      what is marked, written and sent; dialogs: reason, snooze, keys
+base_screen    the screen of all that, as the host tells of it
+inbox          what keys, clicks and buttons do there; keymap: which key is for what
+side_screens   who is waiting, and what is closed
 """
