@@ -12,7 +12,7 @@ from tests.waiting import until
 
 from pynchy.bridge.lifecycle import CallEnded, Delivered
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver
+from pynchy.errors import AlreadyOver, NotUndelivered
 from pynchy.model import (
     Answer,
     DeliveryPath,
@@ -24,6 +24,7 @@ from pynchy.model import (
     Question,
     Reply,
     RequestId,
+    State,
 )
 from pynchy.pending.base import Key, QuestionObserver
 from pynchy.sources.base import SourceQuestion, Unreachable
@@ -224,3 +225,19 @@ async def test_a_source_that_is_away_is_told_of_by_the_sweep(toy: Core) -> None:
     [found] = await toy.expiry.sweep(dry_run=True)
 
     assert (found.why, found.ending, found.is_orphan) == ("toy is away", None, True)
+
+
+async def test_an_answer_to_a_source_that_is_gone_is_kept_until_it_is_dismissed(toy: Core) -> None:
+    await toy.ask_handler.asked("gone", ASKED)
+
+    await toy.answers.answer(Reply("q1", "ana", "local", values=("1",), user_id="ana"))
+
+    await until(lambda: toy.ledger.get(KEY).state is State.UNDELIVERED, "it to be kept")
+    kept = toy.ledger.get(KEY)
+    assert toy.delivery.route(kept).problem(kept.group) == (
+        "group g1: a question is open and its source gone is not set up"
+    )
+    with pytest.raises(NotUndelivered, match="its source gone is not set up"):
+        await toy.delivery.retry(kept, "ana")
+    await toy.delivery.dismiss(kept, "ana")
+    await until(lambda: len(toy.index) == 0, "the question to be closed")

@@ -49,7 +49,7 @@ class Delivery:
 
     def route(self, pending: PendingQuestion) -> AnswerRoute:
         """Return the way back to whoever asked."""
-        return self._routes[pending.source]
+        return self._routes.get(pending.source) or MissingRoute(self._ledger, pending.source)
 
     async def respond(self, key: Key) -> None:
         """Put the outcome where whoever asked finds it."""
@@ -79,6 +79,39 @@ class Delivery:
     async def dismiss(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Close an answer that could not be delivered. Raise NotUndelivered if it still may be."""
         return await dismiss(self._ledger, pending, by)
+
+
+class MissingRoute:
+    """The AnswerRoute of a source that is not set up any more: answers are kept until it is."""
+
+    def __init__(self, ledger: QuestionLedger, source: str) -> None:
+        self._ledger = ledger
+        self._why = f"its source {source} is not set up"
+
+    async def respond(self, pending: PendingQuestion) -> None:
+        """See AnswerRoute: there is nowhere to put it."""
+
+    async def see_through(self, key: Key) -> None:
+        """See AnswerRoute."""
+        if self._ledger.get(key).state is not State.UNDELIVERED:
+            await self._ledger.apply(key, GaveUp(self._why))
+        while self._ledger.get(key).delivered is None:
+            version = self._ledger.version(key)
+            await self._ledger.changed(key, version, UNDELIVERED_POLL_SECONDS)
+
+    def why_no_retry(self, pending: PendingQuestion) -> str | None:
+        """See AnswerRoute."""
+        del pending
+        return self._why
+
+    def unreachable(self, pending: PendingQuestion) -> Unreachable | None:
+        """See AnswerRoute."""
+        del pending
+        return Unreachable(self._why, is_final=False)
+
+    def problem(self, group: GroupName) -> str | None:
+        """See AnswerRoute."""
+        return f"group {group}: a question is open and {self._why}"
 
 
 class MailboxRoute:
