@@ -42,6 +42,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def host(tmp_path: Path) -> AsyncIterator[Host]:
     (tmp_path / "postbox").mkdir()
     host = Host(tmp_path / "data", SETTINGS.format(folder=tmp_path / "postbox"))
+    host.by_command = True  # one that is forked has looked for packages already
     await host.start()
     yield host
     host.kill()
