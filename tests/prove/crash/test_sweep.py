@@ -174,7 +174,7 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
         checks.require("Traceback" not in stage.log(), "a host that was killed is no trouble")
     before = len(stage.log())
     await stage.start()
-    await until(lambda: "a group has joined" in stage.log()[before:], "the last host to look")
+    await until(lambda: "event=group.joined" in stage.log()[before:], "the last host to look")
     health = await _be_well(stage)
     _, pending = await stage.http("GET", "/api/pending")
     checks.check_rest(stage, health, pending)
