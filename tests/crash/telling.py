@@ -141,6 +141,15 @@ class Teller:
                 self.deaths += story.deaths
                 await story.close()
 
+    async def steps(self, make: Callable[[Path], Story]) -> list[Step]:
+        """Return the steps that every telling comes to, in the order of the first.
+
+        How often a session's record is saved depends on what else runs: changes that come together
+        are saved together. So the story is told as often, side by side, as it is later.
+        """
+        first, *others = await asyncio.gather(*(self.die_at(make) for _ in range(8)))
+        return [step for step in first if all(step in other for other in others)]
+
     async def sweep(
         self, stories: Iterable[tuple[Callable[[Path], Story], tuple[Step, ...]]]
     ) -> None:

@@ -19,7 +19,7 @@ Make = Callable[[Path], Story]
 )
 async def test_a_host_killed_at_any_step_keeps_every_promise(make: Make, tmp_path: Path) -> None:
     tell = Teller(tmp_path, 8)
-    steps = that_matter(make, await tell.die_at(make))
+    steps = that_matter(make, await tell.steps(make))
 
     await tell.sweep((make, (step,)) for step in steps)
 
@@ -31,7 +31,7 @@ async def test_hosts_killed_one_after_another_keep_every_promise(
     make: Make, tmp_path: Path, proof: Proof
 ) -> None:
     tell = Teller(tmp_path, 8)
-    passed = await tell.die_at(make)
+    passed = await tell.steps(make)
     chosen = random.Random(SEED)  # noqa: S311 - a repeatable choice, not a secret
     pairs = proof.choose(smoke=12, prove=40, everything=400)
 
