@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -41,7 +42,7 @@ class PluginCommand(NamedTuple):
     help: str
 
 
-class ChannelPlugin:
+class ChannelPlugin(ABC):
     """What a channel brings; an entry point of the group `pynchy.channels` names an instance.
 
     Who may answer is not among it: that is for the host and the settings to say.
@@ -52,13 +53,13 @@ class ChannelPlugin:
     # The words after `pynchy`; a name that pynchy has itself is pynchy's.
     commands: Mapping[str, PluginCommand] = MappingProxyType({})
 
+    @abstractmethod
     def settings(self) -> type[ChannelSettings]:
         """Return the model of the table [channels.NAME]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def make(self, context: ChannelContext) -> Channel:
         """Return the channel. Raise ConfigError for what a person has to put right first."""
-        raise NotImplementedError
 
     def check_chat(self, chat: str) -> str:
         """Return what a group's `chat` must be, in words after "must be"; nothing if it is so."""
