@@ -73,6 +73,8 @@ prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE
 	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
 	  $(BIN)/python -m pytest $(or $(PROVE_PARTS),tests/prove) -o timeout=1800 $(PYTEST_ARGS)
+	@test -n "$(PROVE_PARTS)" || test "$(PROVE)" = rest || \
+	  $(BIN)/python -m tests.prove.figures $(or $(PROVE_REPORT),.proof.json) docs/reliability.md
 
 bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the inbox beside their limits
 	@$(BIN)/python -m tests.bench

@@ -4,12 +4,15 @@ What is long even when it proves little is left out of `make test`; PROVE=rest r
 briefly as `make test` would have done, so that both together run everything once.
 
 Every sweep picks its points from all that there are, seeded and stratified, and reports how many
-it tried: the report is printed at the end and, with PROVE_REPORT=FILE, written as JSON.
+it tried: the report is printed at the end and, with PROVE_REPORT=FILE, written as JSON. The seed is
+printed first; PROVE_SEED=N repeats it.
 """
 
 import json
 import os
 import random
+import secrets
+import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +22,10 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
-SEED = int(os.environ.get("PROVE_SEED", "20260115"))
+_PROVE = os.environ.get("PROVE", "")
+# What is repeated for every change tries the same; a proof tries something new each time.
+_SEED = secrets.randbits(32) if _PROVE in {"1", "all"} else 20260115
+SEED = int(os.environ.get("PROVE_SEED") or _SEED)
 
 
 @dataclass
@@ -58,8 +64,8 @@ class Proof:
         self.figures.setdefault(name, {}).update(figures)
 
 
-_PROVE = os.environ.get("PROVE", "")
 _PROOF = Proof({"": "smoke", "rest": "smoke", "1": "prove", "all": "all"}[_PROVE])
+_BEGUN = time.monotonic()
 _HERE = Path(__file__).parent
 # Crashes by the dozen, load, fuzzing of a whole host, and what needs strace or root, or takes from
 # every program of this user.
@@ -89,9 +95,17 @@ def proof() -> Proof:
     return _PROOF
 
 
+def pytest_report_header() -> str | None:
+    return f"proof: {_PROOF.scale}, PROVE_SEED={SEED}" if _PROVE else None
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not _PROOF.figures:
         return
+    passed = len(terminalreporter.stats.get("passed", []))
+    took = round((time.monotonic() - _BEGUN) / 60)
+    whole = {"tests": passed, "minutes": took, "cores": os.cpu_count(), "seed": SEED}
+    _PROOF.figures = {"the whole run": whole, **_PROOF.figures}
     terminalreporter.section(f"proof ({_PROOF.scale})")
     for name, figures in _PROOF.figures.items():
         told = ", ".join(f"{key} {value}" for key, value in figures.items())

@@ -69,12 +69,13 @@ class LostAnswers:
     async def to_restate(self, pending: PendingQuestion) -> list[PendingQuestion]:
         """Return the answers that the session's next prompt must tell again, oldest first."""
         session = self.tracker.get(pending.group, pending.session_id)
-        lost: list[RequestId] = []
-        for mark in session.unconfirmed if session else ():
-            lost.append(mark.request_id)
+        marks = session.unconfirmed if session else ()
+        used = 0
+        for number, mark in enumerate(marks, start=1):
             if await self.tracker.liveness.ended_in_order(pending.group, mark):
-                lost.clear()  # who ended in order had used this one, and all before it
-        found = [await self._find(pending.group, request_id) for request_id in lost]
+                used = number  # who ended in order had used this one, and all before it
+        self.tracker.confirm((pending.group, pending.session_id), used)
+        found = [await self._find(pending.group, mark.request_id) for mark in marks[used:]]
         return [p for p in found if p and p.ending and p.key != pending.key]
 
     async def _by_whom(self, pending: PendingQuestion, session: Session) -> Unconfirmed:

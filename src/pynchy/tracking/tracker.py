@@ -183,6 +183,8 @@ class SessionTracker(QuestionObserver):
             agent=launch.agent or launch.chosen or known.agent,
             task=launch.task or known.task,
             launches=(*earlier, launch.stem)[-_MAX_LAUNCHES:],
+            # Its prompt restates them: whether they arrive depends on this runner now.
+            unconfirmed=tuple(Unconfirmed(m.request_id, launch.stem) for m in known.unconfirmed),
             launched_at=self._now(),
             chosen=launch.chosen,
             home=launch.home,
@@ -245,12 +247,12 @@ class SessionTracker(QuestionObserver):
         self._table.put(replace(known, unconfirmed=(*others, mark)[-_MAX_UNCONFIRMED:]))
         await self._table.save(session.key)
 
-    def confirm(self, key: SessionKey) -> None:
-        """Take it that the session has used every answer that it received."""
+    def confirm(self, key: SessionKey, oldest: int = _MAX_UNCONFIRMED) -> None:
+        """Take it that the session has used the oldest answers that it received, or all."""
         known = self._table.get(key)
         if known is not None and known.unconfirmed:
             # Saved by the next look: if that is lost, an answer is told once too often.
-            self._table.put(replace(known, unconfirmed=()))
+            self._table.put(replace(known, unconfirmed=known.unconfirmed[oldest:]))
 
     def spared(self, group: GroupName) -> frozenset[str]:
         """Return the leases that still tell, or may yet have to tell, how a session ended."""
@@ -277,7 +279,9 @@ class SessionTracker(QuestionObserver):
             said = f"{known.said} ({end.error})" if why else end.error
             self._table.put(replace(known, said=said, failed=True))
         else:
-            self.confirm(key)
+            # What others have received since, it cannot have used: its end may be old news.
+            had = [n for n, m in enumerate(known.unconfirmed, start=1) if m.launch == stem]
+            self.confirm(key, max(had, default=0))
             self._table.put(replace(self._table[key], said=_last_word(known.said)))
         self._changed.add(key)
         self._poked.set()
