@@ -25,8 +25,7 @@ from pynchy.ipc.mailbox import Mailboxes
 from pynchy.model import GroupName
 from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds
+from pynchy.pending.index import PendingIndex, ShortIds
 from pynchy.safe_folder import Folder
 from pynchy.sources.base import MAILBOX, AnswerRoute
 from pynchy.testing import FakeClock

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from pynchy.cli.screen.app import InboxApp
+from pynchy.cli.screen.inbox import InboxApp
 from pynchy.data_dir import DataFolder
 
 PYNCHY = str(Path(sys.executable).with_name("pynchy"))

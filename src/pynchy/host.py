@@ -45,12 +45,11 @@ from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launcher
-from pynchy.launchers.factory import LauncherContext, make_launcher
+from pynchy.launchers.kinds import LauncherContext, make_launcher
 from pynchy.launchers.run_log import LogChunk, read_output
 from pynchy.model import GroupName
 from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds
+from pynchy.pending.index import PendingIndex, ShortIds
 from pynchy.session import Session
 from pynchy.sources.base import MAILBOX
 from pynchy.tracking.control import SESSION_PREFIX, SessionControl

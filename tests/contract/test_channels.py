@@ -7,8 +7,7 @@ import pytest
 from tests.contract.worlds import FakeWorld, SlackWorld, WhatsAppWorld
 
 from pynchy.bridge.cards import card_of
-from pynchy.channels.base import Channel
-from pynchy.channels.token import LocalChannel, WebChannel
+from pynchy.channels.base import Channel, LocalChannel, WebChannel
 from pynchy.errors import AskingUnsupported
 from pynchy.model import Card, Question, RequestId
 from pynchy.testing import (

@@ -29,7 +29,8 @@ from pynchy.channels.whatsapp.inbound_queue import InboundQueue
 from pynchy.channels.whatsapp.outbox import Outbox
 from pynchy.channels.whatsapp.process import Process
 from pynchy.channels.whatsapp.supervisor import Supervisor
-from pynchy.config import Settings, load_settings
+from pynchy.config import Settings
+from pynchy.config.loading import read_settings
 from pynchy.data_dir import DataFolder
 from pynchy.host import running_host
 from pynchy.launchers.command import CommandLauncher
@@ -185,6 +186,6 @@ async def _serve(base: Path, channels: dict[str, Channel]) -> None:
     path = base / "pynchy.toml"
     # The chat is none that settings in a file could name.
     read = Settings.model_validate(tomllib.loads(path.read_text())) if channels else None
-    settings = read or load_settings(path)
+    settings = read or read_settings(path)
     async with running_host(settings, DataFolder(base / "data"), channels):
         await asyncio.Event().wait()

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from pynchy import exits
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.cli import cli as COMMAND_LINE  # noqa: N812 - the tree of commands, a value
-from pynchy.config import KNOWN_CHANNELS, Settings, load_settings
+from pynchy.config import KNOWN_CHANNELS, Settings
+from pynchy.config.loading import read_settings
 from pynchy.events import EventKind
 from pynchy.http.api import make_api
 from pynchy.http.pages import InboxPages
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from starlette.routing import Route
 
-__all__ = ["COMMAND_LINE", "EXIT_CODES", "SEAMS", "SETTINGS", "WORDS", "load_settings", "routes"]
+__all__ = ["COMMAND_LINE", "EXIT_CODES", "SEAMS", "SETTINGS", "WORDS", "read_settings", "routes"]
 
 # By what they mean.
 EXIT_CODES = {

@@ -15,10 +15,10 @@ from tests.waiting import until
 ASK = """
 import asyncio
 from agent_runner.asking import Option, Question, Request
-from agent_runner.asking import _asker, _observer, _waiter
+from agent_runner.asking import _asker, _waiter
 
 told = []
-start = _observer.start_observer
+start = _waiter.start_watchdog
 
 def observe(folder, on_name):
     def noticed(name):
@@ -26,7 +26,7 @@ def observe(folder, on_name):
         on_name(name)
     return start(folder, noticed if DELIVERED else lambda _: None)
 
-_observer.start_observer = observe
+_waiter.Waiter.__init__.__kwdefaults__["start_observer"] = observe
 
 async def main():
     async with _asker.Asker(ipc, session_id=os.environ["PYNCHY_SESSION_ID"]) as asker:

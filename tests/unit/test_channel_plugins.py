@@ -229,7 +229,7 @@ def test_no_package_gets_the_name_of_a_built_in_channel(place: Path, tmp_path: P
     made = make_channels(Settings(), {}, tmp_path)
     found = list(examine_channels(ChannelContext(Settings(), {}, tmp_path)))
 
-    assert type(made["local"]).__module__ == "pynchy.channels.token"
+    assert type(made["local"]).__module__ == "pynchy.channels.base"
     assert [(f.check, f.status) for f in found] == [("channel local", Status.WARNING)]
 
 

@@ -21,9 +21,8 @@ from pynchy.config import (
     Settings,
     SlackChannelSettings,
     example_settings,
-    load_settings,
 )
-from pynchy.config.loading import fields_of
+from pynchy.config.loading import fields_of, read_settings
 from pynchy.config.values import parse_duration, parse_size
 from pynchy.errors import ConfigError
 
@@ -55,7 +54,7 @@ def _uncommented(text: str) -> str:
 
 
 def test_without_a_file_everything_has_its_default() -> None:
-    settings = load_settings(None)
+    settings = read_settings(None)
 
     assert settings == Settings()
     assert settings.wait_timeout == timedelta(minutes=30)
@@ -68,7 +67,7 @@ def test_without_a_file_everything_has_its_default() -> None:
 def test_an_empty_file_means_the_defaults(file: Path) -> None:
     file.write_text("")
 
-    assert load_settings(file) == Settings()
+    assert read_settings(file) == Settings()
 
 
 def test_a_full_file_is_read(file: Path) -> None:
@@ -87,7 +86,7 @@ def test_a_full_file_is_read(file: Path) -> None:
         """
     )
 
-    settings = load_settings(file)
+    settings = read_settings(file)
 
     group = settings.group("web-team")
     assert settings.wait_timeout == timedelta(minutes=90)
@@ -121,7 +120,7 @@ def test_a_home_folder_is_filled_in() -> None:
 def test_a_file_from_windows_is_read(file: Path) -> None:
     file.write_bytes(b'\xef\xbb\xbfwait_timeout = "5m"\r\n[http]\r\nport = 1\r\n')
 
-    settings = load_settings(file)
+    settings = read_settings(file)
 
     assert (settings.wait_timeout, settings.http.port) == (timedelta(minutes=5), 1)
 
@@ -129,7 +128,7 @@ def test_a_file_from_windows_is_read(file: Path) -> None:
 def test_a_channel_table_is_checked_against_the_model_of_its_adapter(file: Path) -> None:
     file.write_text('[channels.chatty]\nnickname = "p"\n[groups.a]\nchannels = ["chatty"]\n')
 
-    settings = load_settings(file, {"chatty": _Chatty})
+    settings = read_settings(file, {"chatty": _Chatty})
 
     assert settings.channels["chatty"] == _Chatty(nickname="p")
     assert "local" in settings.channels
@@ -247,19 +246,19 @@ def test_what_could_not_work_is_refused(file: Path, setting: str) -> None:
     file.write_text(setting)
 
     with pytest.raises(ConfigError):
-        load_settings(file)
+        read_settings(file)
 
 
 def test_the_example_loads_as_it_is(file: Path) -> None:
     file.write_text(example_settings())
 
-    assert load_settings(file) == Settings()
+    assert read_settings(file) == Settings()
 
 
 def test_the_example_shows_the_defaults(file: Path) -> None:
     file.write_text(_uncommented(example_settings()))
 
-    settings = load_settings(file)
+    settings = read_settings(file)
 
     group = settings.groups["example"]
     assert group.launcher is not None
@@ -274,7 +273,7 @@ def test_the_example_shows_the_defaults(file: Path) -> None:
 @pytest.mark.parametrize("name", SETTING_NAMES)
 def test_every_setting_is_in_the_example(file: Path, name: str) -> None:
     file.write_text(_uncommented(example_settings()))
-    found: object = load_settings(file)
+    found: object = read_settings(file)
 
     examples = {"example": "command", "claude": "process", "boxed": "bubblewrap"}
     examples["contained"] = "docker"
@@ -306,7 +305,7 @@ def test_the_page_about_settings_shows_the_true_errors(
     file.write_text('wait_timout = "45m"\n\n[http]\nport = "8765"\n')
 
     with pytest.raises(ConfigError) as caught:
-        load_settings(Path("pynchy.toml"))
+        read_settings(Path("pynchy.toml"))
 
     assert f"```\n{caught.value}\n```" in PAGE.read_text(encoding="utf-8")
 
@@ -318,9 +317,9 @@ agent_runner.cores.__path__.append(sys.argv[1])
 from pathlib import Path
 from click.testing import CliRunner
 from pynchy.cli.sessions import run_command
-from pynchy.config import load_settings
+from pynchy.config.loading import read_settings
 from pynchy.http.sessions import RunBody
-print(load_settings(Path(sys.argv[2])).groups["g"].launcher.agent)
+print(read_settings(Path(sys.argv[2])).groups["g"].launcher.agent)
 print(RunBody(group="g", prompt="x", agent="gemini").agent)
 print(CliRunner().invoke(run_command, ["--help"]).output)
 """

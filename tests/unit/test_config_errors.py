@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pynchy.config import ChannelSettings, load_settings
+from pynchy.config import ChannelSettings
+from pynchy.config.loading import read_settings
 from pynchy.errors import ConfigError
 
 TOP = """\
@@ -325,7 +326,7 @@ def _complaint(text: str | bytes) -> str:
     raw = text.encode() if isinstance(text, str) else text
     Path("pynchy.toml").write_bytes(raw)
     with pytest.raises(ConfigError) as caught:
-        load_settings(Path("pynchy.toml"), CHANNELS)
+        read_settings(Path("pynchy.toml"), CHANNELS)
     return str(caught.value)
 
 
@@ -442,17 +443,17 @@ def test_a_huge_file_is_refused_unread() -> None:
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder, not a settings file"):
-        load_settings(tmp_path)
+        read_settings(tmp_path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
-        load_settings(tmp_path / "none.toml")
+        read_settings(tmp_path / "none.toml")
 
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        load_settings(Path("a\0b"))
+        read_settings(Path("a\0b"))
 
 
 def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
@@ -463,7 +464,7 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
         as_an_ordinary_user(),
         pytest.raises(ConfigError, match="cannot be read: Permission denied"),
     ):
-        load_settings(file)
+        read_settings(file)
 
 
 @contextmanager
@@ -535,7 +536,7 @@ def test_whatever_the_file_holds_there_are_settings_or_a_config_error(text: str)
     Path("pynchy.toml").write_bytes(text.encode(errors="surrogatepass"))
 
     try:
-        load_settings(Path("pynchy.toml"), CHANNELS)
+        read_settings(Path("pynchy.toml"), CHANNELS)
     except ConfigError as error:
         assert "pynchy.toml:" in str(error)  # noqa: PT017  either way out is right
 
@@ -546,6 +547,6 @@ def test_whatever_bytes_the_file_holds_there_are_settings_or_a_config_error(raw:
     Path("pynchy.toml").write_bytes(raw)
 
     try:
-        load_settings(Path("pynchy.toml"), CHANNELS)
+        read_settings(Path("pynchy.toml"), CHANNELS)
     except ConfigError as error:
         assert "pynchy.toml:" in str(error)  # noqa: PT017  either way out is right

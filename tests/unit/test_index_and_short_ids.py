@@ -10,8 +10,7 @@ import pytest
 
 from pynchy.model import CardRef, GroupName, PendingQuestion, RequestId, ShortId
 from pynchy.pending.base import SHORT_ID_ALPHABET, read_short_id
-from pynchy.pending.index import PendingIndex
-from pynchy.pending.short_ids import ShortIds, _scatter
+from pynchy.pending.index import PendingIndex, ShortIds, _scatter
 from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
 

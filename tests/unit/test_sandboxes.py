@@ -16,8 +16,8 @@ from pynchy.errors import DeliveryFailed
 from pynchy.launchers.base import Launch
 from pynchy.launchers.bubblewrap import BubblewrapLauncher
 from pynchy.launchers.docker import DockerLauncher
-from pynchy.launchers.isolation import isolation_of
 from pynchy.launchers.jobs import Program
+from pynchy.launchers.kinds import isolation_of
 from pynchy.model import GroupName, RequestId, SessionId
 
 GROUP = GroupName("team")

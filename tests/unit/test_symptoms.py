@@ -30,7 +30,7 @@ from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
 from pynchy.model import GroupName, Reply, RequestId, SessionId
 from pynchy.pending.files import FileStore
-from pynchy.pending.short_ids import ShortIds
+from pynchy.pending.index import ShortIds
 from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, FakeClock, FakeLauncher, make_pending
 

@@ -1,4 +1,4 @@
-"""What a channel is.
+"""What a channel is, and the two that need no service.
 
 A channel shows cards and passes replies on. It decides nothing: who may answer, what counts as an
 answer and which answer wins is the bridge's business. Showing may fail; settling may be repeated.
@@ -110,3 +110,27 @@ class Channel:
         While there is something, cards that could not be shown are not tried again.
         """
         return None
+
+
+class LocalChannel(Channel):
+    """Shows every question to whoever holds the data folder's token: in a terminal, over HTTP."""
+
+    name = "local"
+
+    async def send_ask_user(
+        self,
+        jid: str,
+        request_id: RequestId,
+        questions: tuple[Question, ...],
+        *,
+        card: Card,
+    ) -> str:
+        """Return an id at once: whoever looks reads the pending questions themselves."""
+        del jid, request_id, questions
+        return f"{self.name}-{card.short_id}"
+
+
+class WebChannel(LocalChannel):
+    """Shows every question to whoever is signed in to the page."""
+
+    name = "web"

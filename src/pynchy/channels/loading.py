@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from pydantic import ConfigDict
 
-from pynchy import config
 from pynchy.channels.base import Channel, ChannelContext, ReplyHandler
 from pynchy.channels.plugins import BUILT_IN, ChannelPlugin, known_names, load_plugin, usurped_names
 from pynchy.config import ChannelSettings, GroupSettings, Settings
 from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
+from pynchy.config.loading import read_settings
 from pynchy.errors import ChannelUnavailable, ConfigError, PluginBroken
 from pynchy.findings import Finding, problem, warning
 from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
@@ -30,9 +30,9 @@ _REINSTALL = "install its package anew, or take its table out of the settings"
 def load_settings(path: Path | None) -> Settings:
     """Return the settings, with the tables of all channels that are installed. Raise ConfigError.
 
-    See `pynchy.config.load_settings`, which knows the built-in channels alone.
+    See `read_settings`.
     """
-    return config.load_settings(path, InstalledChannels(), _wrong_groups)
+    return read_settings(path, InstalledChannels(), _wrong_groups)
 
 
 def make_channels(settings: Settings, environ: Mapping[str, str], data: Path) -> dict[str, Channel]:

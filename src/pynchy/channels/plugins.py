@@ -95,7 +95,7 @@ class LocalPlugin(ChannelPlugin):
 
     def make(self, context: ChannelContext) -> Channel:
         """See ChannelPlugin."""
-        from pynchy.channels.token import LocalChannel  # noqa: PLC0415 - slow
+        from pynchy.channels.base import LocalChannel  # noqa: PLC0415 - slow
 
         del context
         return LocalChannel()
@@ -114,7 +114,7 @@ class WebPlugin(ChannelPlugin):
 
     def make(self, context: ChannelContext) -> Channel:
         """See ChannelPlugin."""
-        from pynchy.channels.token import WebChannel  # noqa: PLC0415 - slow
+        from pynchy.channels.base import WebChannel  # noqa: PLC0415 - slow
 
         del context
         return WebChannel()

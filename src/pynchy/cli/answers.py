@@ -227,8 +227,6 @@ def _words(question: Question) -> str:
 
 
 def _ask_person(answering: _Answering) -> None:
-    from pynchy.cli.answers import prompt_for  # noqa: PLC0415 - only for a person
-
     asked = read_question(answering.view)
     while True:
         values = prompt_for(asked, answering.question)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import click
 
 from pynchy.cli.options import data_dir_option, user_name
-from pynchy.cli.questions import print_pending
+from pynchy.cli.tables import print_pending
 from pynchy.cli.text import clean
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
@@ -32,7 +32,7 @@ def show_inbox(data: DataFolder) -> None:
     """Show what waits until the person leaves. Raise NoHost if there is no host to begin with."""
     if is_screen():
         data.host()
-        from pynchy.cli.screen.app import InboxApp  # noqa: PLC0415 - slow to import
+        from pynchy.cli.screen.inbox import InboxApp  # noqa: PLC0415 - slow to import
 
         InboxApp(data, user_name()).run()
         return
@@ -76,8 +76,6 @@ def inbox_command(*, open_: bool, no_browser: bool, sign_out_all: bool, data: Da
         if not no_browser and open_in_browser(link, data.folder):
             click.echo("Opened in your browser.")
     else:
-        from pynchy.cli.inbox import show_inbox  # noqa: PLC0415 - textual only for this
-
         show_inbox(data)
 
 

@@ -15,9 +15,8 @@ from pynchy.channels.loading import load_settings
 from pynchy.channels.slack.plugin import look_at_slack
 from pynchy.channels.slack.setup import manifest, new_app_link
 from pynchy.cli import with_examples
-from pynchy.cli.doctor.command import show_findings
 from pynchy.cli.options import config_option, json_option
-from pynchy.cli.output import show_json
+from pynchy.cli.output import show_findings, show_json
 from pynchy.config import SLACK
 from pynchy.errors import ConfigError
 from pynchy.exits import EXIT_FAILED

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.text import duration, moment, one_line
-from pynchy.cli.views import HostQuestion
+from pynchy.cli.views import HostQuestion, read_question
+from pynchy.client import Json
 
 _STATE_STYLES = {
     "open": "green",
@@ -147,3 +149,16 @@ def _undelivered_note(question: HostQuestion) -> Text | None:
     note.append(one_line(question.delivery_error) or "no reason is known", "red")
     short_id = question.short_id
     return note.append(f"\n  try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}")
+
+
+def print_pending(views: list[Json], *, as_json: bool) -> None:
+    """Print the list once, as the reader wants it."""
+    now = datetime.now(UTC)
+    if as_json:
+        show_json(views)
+    elif is_terminal() or not views:
+        show(pending_screen([read_question(view) for view in views], now))
+    else:
+        for view in views:
+            question = read_question(view)
+            show_fields([*pending_fields(question, now), question.delivery_error])

@@ -6,7 +6,7 @@ checks    what does not fit together; errors: what is wrong, in words
 source    where things stand in the file: file:line:column, the line and a caret
 """
 
-from pynchy.config.loading import example_settings, load_settings
+from pynchy.config.loading import example_settings
 from pynchy.config.models import (
     BOXES,
     KINDS,
@@ -50,6 +50,5 @@ __all__ = [
     "WebChannelSettings",
     "WhatsAppChannelSettings",
     "example_settings",
-    "load_settings",
     "split_address",
 ]

@@ -187,7 +187,7 @@ def _is_model(kind: Any) -> bool:  # noqa: ANN401  annotations are Any
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def load_settings(
+def read_settings(
     path: Path | None,
     channels: Channels = KNOWN_CHANNELS,
     look_at: Checks = lambda _: (),

@@ -41,9 +41,9 @@ from pynchy.errors import (
 )
 from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
-from pynchy.http.auth import BROWSER, KNOWN, BodyTooLarge
+from pynchy.http.auth import KNOWN, BodyTooLarge
 from pynchy.http.bodies import Body, Name
-from pynchy.http.context import HttpContext, last_ended_first, make_link, who
+from pynchy.http.context import BROWSER, HttpContext, last_ended_first, make_link, who
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply

@@ -17,13 +17,15 @@ from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
-from pynchy.http.auth import BROWSER
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import Browser, SignIn
 from pynchy.inbox.views import order_of
 from pynchy.model import GroupName, PendingQuestion, RequestId
 from pynchy.pending.base import History
+
+# Where a request says which signed-in browser it comes from.
+BROWSER = "pynchy.browser"
 
 
 @dataclass(frozen=True, slots=True)

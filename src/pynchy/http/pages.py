@@ -1,10 +1,18 @@
-"""The pages of the inbox. Each is whole when it is sent; from then on the stream keeps it so."""
+"""The pages of the inbox, and the stream that keeps them true.
+
+Each page is whole when it is sent. Whoever connects to the stream is first told what is open, so
+that nothing is missed in between, then of every card that changes. A browser that was signed out is
+told that, and nothing else.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from urllib.parse import urlencode
 
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -12,21 +20,88 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
 from pynchy.http.agents import find_agents
-from pynchy.http.context import HttpContext, find_question, last_ended_first, waiting_questions, who
-from pynchy.http.sign_in import SignInRoutes
-from pynchy.http.stream import CardStream
+from pynchy.http.auth import SignInRoutes
+from pynchy.http.context import (
+    BROWSER,
+    HttpContext,
+    find_question,
+    last_ended_first,
+    waiting_questions,
+    who,
+)
 from pynchy.inbox.render import RenderedCard, Renderer, Viewer
-from pynchy.inbox.views import RowView, brief, row_view
-from pynchy.model import GroupName, OutcomeKind, PendingQuestion
+from pynchy.inbox.sign_in import Browser
+from pynchy.inbox.views import RowView, brief, order_of, revision_of, row_view
+from pynchy.model import GroupName, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import HistoryQuery, has_words
+
+PING_SECONDS = 10
+_STALLED_READER_SECONDS = 30.0
+_NO_STORE = {"cache-control": "no-store"}
 
 # So many cards come with the page; the others follow when it is painted.
 FIRST_CARDS = 30
 _CARDS_AT_ONCE = 60
 _MAX_FOUND = 100
 _HISTORY_PAGE = 50
-_NO_STORE = {"cache-control": "no-store"}
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
+
+
+class CardStream:
+    """Tells open pages what changes."""
+
+    def __init__(self, context: HttpContext, renderer: Renderer) -> None:
+        self._context = context
+        self._renderer = renderer
+
+    async def stream(self, request: Request) -> Response:
+        """Tell of every card that changes, for as long as the browser is signed in."""
+        browser = request.scope.get(BROWSER)
+        await request.body()
+        return EventSourceResponse(
+            self._changes(browser),
+            ping=PING_SECONDS,
+            ping_message_factory=lambda: self._ping(browser),
+            send_timeout=_STALLED_READER_SECONDS,
+            headers=_NO_STORE,
+        )
+
+    async def _changes(self, browser: Browser | None) -> AsyncIterator[ServerSentEvent]:
+        seen, waiting = self._context.audit.sequence, waiting_questions(self._context)
+        known = {pending.key: revision_of(pending) for pending in waiting}
+        yield self._snapshot(waiting)
+        async for line in self._context.audit.stream(seen):
+            key = wire.read_event_key(line.data)
+            pending = await find_question(self._context, *key) if key else None
+            if not self._may_see(browser):
+                yield _message("out", {})
+                return
+            if pending is not None and known.get(pending.key) != revision_of(pending):
+                known[pending.key] = revision_of(pending)
+                yield await self._change(pending)
+            if pending is not None and pending.state is State.CLOSED:
+                known.pop(pending.key, None)
+
+    def _snapshot(self, waiting: list[PendingQuestion]) -> ServerSentEvent:
+        open_ = [[f"{p.group}/{p.request_id}", order_of(p), revision_of(p)] for p in waiting]
+        return _message("sync", {"open": open_, **self._now()})
+
+    async def _change(self, pending: PendingQuestion) -> ServerSentEvent:
+        card = await asyncio.to_thread(self._renderer.card, pending)
+        return _message("over" if pending.ending is not None else "card", card.facts())
+
+    def _may_see(self, browser: Browser | None) -> bool:
+        return browser is None or self._context.sign_in.is_in(browser)
+
+    def _ping(self, browser: Browser | None) -> ServerSentEvent:
+        return _message("ping", self._now()) if self._may_see(browser) else _message("out", {})
+
+    def _now(self) -> dict[str, object]:
+        return {"now": wire.timestamp(self._context.ledger.now())}
+
+
+def _message(kind: str, body: object) -> ServerSentEvent:
+    return ServerSentEvent(data=json.dumps(body), event=kind, sep="\n")
 
 
 class InboxPages:

@@ -18,7 +18,7 @@ from pynchy.config import Settings
 from pynchy.config.values import AgentName
 from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name
-from pynchy.launchers.isolation import LAUNCHER_GONE, UNKNOWN, isolation_of
+from pynchy.launchers.kinds import LAUNCHER_GONE, UNKNOWN, isolation_of
 from pynchy.launchers.run_log import LogChunk
 from pynchy.session import Session
 from pynchy.tracking.control import SessionControl, Wanted

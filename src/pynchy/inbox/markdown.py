@@ -13,13 +13,20 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nh3
+from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
 
-from pynchy.markdown import make_reader, read
 from pynchy.unicode_safety import name_all
+
+# Each opening bracket is a search for its end: 20,000 of them would take seconds.
+_MAX_BRACKETS = 500
+# Every row of a table has as many cells as its head, whether they are written or not.
+_MAX_CELLS = 2_000
+# What Markdown is written with, and nothing that says anything.
+_MARKUP = re.compile(r"[\s!-/:-@\[-`{-~]+")
 
 FOLD_LINES = 14
 _LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
@@ -32,6 +39,22 @@ _TAGS = {
 }
 _CLASSES = {"add", "del", "hunk", "meta", "sign", "goes", "line"}
 _ATTRIBUTES = {"a": {"href", "target"}, "span": {"class"}, "ol": {"start"}, "li": {"value"}}
+
+
+def make_reader(renderer: type[RendererHTML] = RendererHTML) -> MarkdownIt:
+    """Return a reader that takes no HTML, no pictures and no links that are defined elsewhere."""
+    options = {"html": False, "linkify": False}
+    reader = MarkdownIt("js-default", options, renderer_cls=renderer)
+    return reader.disable(["image", "reference"])
+
+
+def read(reader: MarkdownIt, text: str) -> list[Token] | None:
+    """Return the text's tokens; None where it is to be shown as it stands."""
+    if text.count("[") > _MAX_BRACKETS or text.count("|") > _MAX_CELLS:
+        return None
+    tokens = reader.parse(text)
+    shown = "".join(f"{token.info}{token.content}" for token in tokens)
+    return tokens if _MARKUP.sub("", text) == _MARKUP.sub("", shown) else None
 
 
 class _Renderer(RendererHTML):

@@ -16,7 +16,7 @@ from tests.prove.hostile.conftest import StartHost
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge import matching
-from pynchy.config import load_settings
+from pynchy.config.loading import read_settings
 from pynchy.errors import ConfigError
 from pynchy.events import AskedQuestion, Event, EventKind
 from pynchy.ipc.leases import Leases
@@ -145,7 +145,7 @@ def test_a_setting_of_thousands_of_dots_took_a_minute_to_be_refused(tmp_path: Pa
     begun = time.process_time()
 
     with pytest.raises(ConfigError):
-        load_settings(path)
+        read_settings(path)
 
     assert time.process_time() - begun < 2
 

@@ -35,7 +35,8 @@ from pynchy.channels.slack.card_index import PostedCard
 from pynchy.channels.slack.payloads import read_click, read_thread_reply
 from pynchy.channels.slack.replies import Author, from_click, from_words
 from pynchy.channels.whatsapp import inbound_queue as whatsapp_said
-from pynchy.config import Settings, load_settings
+from pynchy.config import Settings
+from pynchy.config.loading import read_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
 from pynchy.model import RequestId as ModelRequestId
@@ -204,10 +205,10 @@ class Target:
 def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
     path = tmp_path_factory.mktemp("fuzz") / "input"
 
-    def read_settings(data: bytes) -> None:
+    def read_settings_file(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            assert isinstance(load_settings(path), Settings)
+            assert isinstance(read_settings(path), Settings)
         except ConfigError as exc:
             check_report(str(exc), path)
             raise
@@ -219,7 +220,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
     known = [
         Target("requests", "requests", read_request, (MalformedRequest,)),
         Target("leases and receipts", "requests", read_beside_requests),
-        Target("settings", "settings", read_settings, (ConfigError,)),
+        Target("settings", "settings", read_settings_file, (ConfigError,)),
         Target("responses", "responses", read_response, (BadFile,)),
         Target("initial", "initial", read_initial, (BadFile,)),
         Target("arguments", "arguments", read_arguments),

@@ -18,7 +18,7 @@ from tests.core import Around, Core
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
 
-from pynchy.channels.token import LocalChannel, WebChannel
+from pynchy.channels.base import LocalChannel, WebChannel
 from pynchy.config import Settings
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.cli.support import Host, Run, until
 
 from pynchy.cli import COMMANDS
-from pynchy.config import load_settings
+from pynchy.config.loading import read_settings
 
 OF_CHANNELS = ("slack", "whatsapp")
 HEAVY = {"rich", "pydantic", "starlette", "uvicorn", "aiofiles", "tomli"}
@@ -116,7 +116,7 @@ def test_init_writes_settings_that_are_valid_and_says_what_is_next(
 
     assert result.exit_code == 0
     assert "pynchy serve" in result.stdout
-    load_settings(tmp_path / "pynchy.toml")
+    read_settings(tmp_path / "pynchy.toml")
 
 
 def test_init_leaves_a_file_alone_unless_forced(tmp_path: Path, run: Run) -> None:

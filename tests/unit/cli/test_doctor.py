@@ -11,7 +11,8 @@ from tests.unit.cli.support import Host, Run
 
 from pynchy.cli.doctor.machine import check_clock, check_inotify, check_python
 from pynchy.cli.doctor.settings import check_groups
-from pynchy.config import Settings, load_settings
+from pynchy.config import Settings
+from pynchy.config.loading import read_settings
 from pynchy.config.models import ChannelSettings, HttpSettings
 from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.findings import Finding, Status
@@ -79,7 +80,7 @@ def started(tmp_path: Path) -> Iterator[Callable[[Path | None], None]]:
 
     def start(path: Path | None) -> None:
         origin = SettingsSource.of(path)
-        settings = load_settings(path).model_copy(update={"http": HttpSettings(port=0)})
+        settings = read_settings(path).model_copy(update={"http": HttpSettings(port=0)})
         hosts.append(Host(tmp_path / "data", settings, origin))
         hosts[-1].start()
 

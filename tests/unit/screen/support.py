@@ -12,7 +12,7 @@ from typing import Any
 from tests.unit.cli.support import Host
 from textual.pilot import Pilot
 
-from pynchy.cli.screen.app import InboxApp
+from pynchy.cli.screen.inbox import InboxApp
 from pynchy.cli.screen.keymap import Clock
 
 WAIT_SECONDS = 40.0

@@ -11,7 +11,7 @@ from tests.waiting import until
 from pynchy.bridge.cards import card_of
 from pynchy.channels.slack import blocks
 from pynchy.channels.slack.blocks import CardLocation
-from pynchy.channels.slack.card_history import CardSearch, Posting
+from pynchy.channels.slack.card_history import CardHistory, Posting
 from pynchy.channels.slack.card_index import CardIndex, Identity, PostedCard, make_metadata
 from pynchy.channels.slack.posting import OrphanedCards
 from pynchy.channels.slack.render import SlackMessage
@@ -29,8 +29,9 @@ class Scene:
         self.slack = slack
         self.web = Web(slack.bot_token, slack.url, pace_seconds=0)
         self.web.open()
-        search = CardSearch(self.web, Identity(TEAM, BOT_USER), self._identify)
-        self.orphans = OrphanedCards(self.web, CardIndex(), search)
+        index, identity = CardIndex(), Identity(TEAM, BOT_USER)
+        history = CardHistory(self.web, index, identity, self._identify, frozenset())
+        self.orphans = OrphanedCards(self.web, index, history)
 
     async def _identify(self) -> None:
         raise AssertionError("it is known who we are")

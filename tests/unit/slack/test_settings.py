@@ -8,7 +8,8 @@ import pytest
 
 from pynchy.channels.loading import make_channels
 from pynchy.channels.slack.channel import Secrets
-from pynchy.config import Settings, SlackChannelSettings, load_settings
+from pynchy.config import Settings, SlackChannelSettings
+from pynchy.config.loading import read_settings
 from pynchy.errors import ConfigError
 from pynchy.host import without_secrets
 
@@ -100,5 +101,5 @@ def test_settings_that_could_not_work_are_refused(tmp_path: Path, line: str) -> 
     file.write_text(f"[channels.slack]\n{line}\n")
 
     with pytest.raises(ConfigError) as caught:
-        load_settings(file)
+        read_settings(file)
     assert "xoxb" not in str(caught.value)

@@ -21,8 +21,7 @@ from agent_runner.cores import base
 from agent_runner.cores.base import AgentEvent, Command, Core, Start
 from agent_runner.errors import Exit
 from agent_runner.initial import FirstPrompt, Initial, acknowledge
-from agent_runner.presence import Lookout, kept_alive
-from agent_runner.program import Line, Program
+from agent_runner.program import Line, Lookout, Program, kept_alive
 from agent_runner.session_ids import SessionIds
 
 TYPE_EVENT = "session:event"

@@ -42,15 +42,27 @@ class Posting:
     card: Card
 
 
-class CardSearch:
-    """Looks through conversations and threads. Every failure is a ChannelUnavailable."""
+class CardHistory:
+    """Looks through conversations and threads, and lets the index have what belongs there.
+
+    `chats` are the addresses of the groups. What Slack does not say is a ChannelUnavailable.
+    """
 
     def __init__(
-        self, web: Web, identity: Identity, identify: Callable[[], Awaitable[None]]
+        self,
+        web: Web,
+        index: CardIndex,
+        identity: Identity,
+        identify: Callable[[], Awaitable[None]],
+        chats: frozenset[str],
     ) -> None:
         self._web = web
+        self._index = index
         self._identity = identity
         self._identify = identify
+        self._chats = chats
+        # One after another: a second reply in a thread finds it read.
+        self._turn = asyncio.Lock()
 
     async def all_of(
         self, posting: Posting, channel: str, thread: str | None
@@ -72,36 +84,6 @@ class CardSearch:
             if (tagged.mark.session, tagged.mark.chat) == (session, posting.jid):
                 return tagged.thread or tagged.ts
         return None
-
-    async def _marked(
-        self, channel: str, thread: str | None, most_pages: int, **bounds: object
-    ) -> AsyncIterator[TaggedMessage]:
-        if not self._identity.is_known:
-            # Without it our own messages cannot be told from others.
-            await self._identify()
-        arguments: dict[str, Any] = {"channel": channel, "include_all_metadata": True, **bounds}
-        method = self._web.client.conversations_history
-        if thread is not None:
-            method = self._web.client.conversations_replies  # type: ignore[assignment]
-            arguments["ts"] = thread
-        async for message in self._web.messages(method, most_pages, **arguments):
-            tagged = read_tagged(message, self._identity)
-            if tagged is not None:
-                yield tagged
-
-
-class CardHistory:
-    """Adds to the index what Slack knows. `chats` are the addresses of the groups."""
-
-    def __init__(
-        self, web: Web, index: CardIndex, identity: Identity, chats: frozenset[str]
-    ) -> None:
-        self._web = web
-        self._index = index
-        self._identity = identity
-        self._chats = chats
-        # One after another: a second reply in a thread finds it read.
-        self._turn = asyncio.Lock()
 
     async def thread_of(self, said: ThreadReply) -> bool:
         """Let the index have every card of the reply's thread, if it may have held one.
@@ -142,24 +124,31 @@ class CardHistory:
     async def _read_thread(self, channel: str, thread: str) -> None:
         oldest = f"{time.time() - _OLDEST_SECONDS:.6f}"
         async for tagged in self._marked(channel, thread, _MAX_PAGES, oldest=oldest):
-            self._note(channel, tagged)
+            if tagged.is_card:
+                self._note(channel, tagged)
         self._index.mark_whole(channel, thread)
 
     async def _read_message(self, click: Click) -> PostedCard | None:
         bounds = {"oldest": click.ts, "latest": click.ts, "inclusive": True}
         async for tagged in self._marked(click.channel, click.thread or click.ts, 1, **bounds):
-            if tagged.ts == click.ts:
+            if tagged.is_card and tagged.ts == click.ts:
                 return self._note(click.channel, tagged)
         return None
 
     async def _marked(
-        self, channel: str, thread: str, most_pages: int, **bounds: object
+        self, channel: str, thread: str | None, most_pages: int, **bounds: object
     ) -> AsyncIterator[TaggedMessage]:
-        method = self._web.client.conversations_replies
-        where = {"channel": channel, "ts": thread, "include_all_metadata": True}
-        async for message in self._web.messages(method, most_pages, **where, **bounds):
+        if not self._identity.is_known:
+            # Without it our own messages cannot be told from others.
+            await self._identify()
+        arguments: dict[str, Any] = {"channel": channel, "include_all_metadata": True, **bounds}
+        method = self._web.client.conversations_history
+        if thread is not None:
+            method = self._web.client.conversations_replies  # type: ignore[assignment]
+            arguments["ts"] = thread
+        async for message in self._web.messages(method, most_pages, **arguments):
             tagged = read_tagged(message, self._identity)
-            if tagged is not None and tagged.is_card:
+            if tagged is not None:
                 yield tagged
 
     def _note(self, channel: str, tagged: TaggedMessage) -> PostedCard:

@@ -19,10 +19,10 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.slack.blocks import PREFIX, read_location
-from pynchy.channels.slack.card_history import CardHistory, CardSearch, Posting
+from pynchy.channels.slack.card_history import CardHistory, Posting
 from pynchy.channels.slack.card_index import CardIndex, Identity, PostedCard
 from pynchy.channels.slack.connection import Endpoint, Link, Owner, Socket
-from pynchy.channels.slack.inbound import CatchUp, InboundHandler, InboundTools
+from pynchy.channels.slack.inbound import CatchUp, InboundHandler, SlackContext
 from pynchy.channels.slack.people import People
 from pynchy.channels.slack.posting import OrphanedCards, Poster
 from pynchy.channels.slack.settling import Settler
@@ -40,10 +40,10 @@ _DRAIN_SECONDS = 5.0
 def make_app(
     client: AsyncWebClient,
     signing_secret: str,
-    inbox: InboundHandler,
+    inbound: InboundHandler,
     who: Callable[[], AuthorizeResult],
 ) -> AsyncApp:
-    """Return an app that passes clicks and messages to the inbox."""
+    """Return an app that passes clicks and messages to the handler."""
     _quieten()
 
     async def authorize(**_: Any) -> AuthorizeResult:  # noqa: ANN401 - what Bolt passes
@@ -56,7 +56,7 @@ def make_app(
         authorize=authorize,
         logger=logging.getLogger("slack_bolt"),
     )
-    _listen(app, inbox)
+    _listen(app, inbound)
     return app
 
 
@@ -66,16 +66,16 @@ def _quieten() -> None:
     logging.getLogger("slack_sdk").setLevel(logging.WARNING)
 
 
-def _listen(app: AsyncApp, inbox: InboundHandler) -> None:
+def _listen(app: AsyncApp, inbound: InboundHandler) -> None:
     async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack()
-        await inbox.clicked(body)
+        await inbound.clicked(body)
 
     async def acknowledged(ack: AsyncAck) -> None:
         await ack()
 
     async def said(event: dict[str, Any]) -> None:
-        await inbox.said(event)
+        await inbound.said(event)
 
     async def ignored() -> None:
         """Events that a person's settings of the app may send us besides."""
@@ -156,18 +156,20 @@ class SlackChannel(Channel):
         self._web = Web(secrets.bot_token, settings.api_url, pace_seconds)
         self._index = CardIndex()
         self._identity = Identity()
-        search = CardSearch(self._web, self._identity, self._identify)
-        self._orphans = OrphanedCards(self._web, self._index, search)
+        self._history = CardHistory(
+            self._web, self._index, self._identity, self._identify, self._audience.chats
+        )
+        self._orphans = OrphanedCards(self._web, self._index, self._history)
         self._people = People(self._web, self._audience.users)
         self._poster = Poster(
             self._web,
             self._index,
-            search,
+            self._history,
             self._orphans,
             thread_per_session=settings.thread_per_session,
         )
         self._settler = Settler(self._web, self._poster, self.name)
-        self._inbox: InboundHandler | None = None
+        self._inbound: InboundHandler | None = None
         self._link: Link | None = None
         self._running: asyncio.Task[None] | None = None
         self._authorised = AuthorizeResult(enterprise_id=None, team_id=None)
@@ -179,12 +181,11 @@ class SlackChannel(Channel):
         self._web.open()
         for posted in handler.open_cards(self.name):
             self._take_up(posted)
-        history = CardHistory(self._web, self._index, self._identity, self._audience.chats)
-        means = InboundTools(self._web, self._index, history, self._people, self._identity)
-        inbox = InboundHandler(self.name, handler, means)
-        catch_up = CatchUp(self._web, self._index, inbox)
-        self._inbox = inbox
-        self._link = self._make_link(inbox, catch_up)
+        context = SlackContext(self._web, self._index, self._history, self._people, self._identity)
+        inbound = InboundHandler(self.name, handler, context)
+        catch_up = CatchUp(self._web, self._index, inbound)
+        self._inbound = inbound
+        self._link = self._make_link(inbound, catch_up)
         jobs = (self._link.run, catch_up.run, self._orphans.run, self._people.run)
         self._running = asyncio.create_task(_run(*jobs), name="slack")
 
@@ -195,10 +196,10 @@ class SlackChannel(Channel):
             await asyncio.wait([self._running])
         if self._link is not None:
             await self._link.close()
-        if self._inbox is not None:
+        if self._inbound is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_DRAIN_SECONDS):
-                    await self._inbox.drain()
+                    await self._inbound.drain()
         await self._web.close()
 
     async def send_ask_user(
@@ -240,9 +241,9 @@ class SlackChannel(Channel):
             return "it has stopped by itself; restart pynchy"
         return None if self._link is None else self._link.problem
 
-    def _make_link(self, inbox: InboundHandler, catch_up: CatchUp) -> Link:
+    def _make_link(self, inbound: InboundHandler, catch_up: CatchUp) -> Link:
         settings, secrets = self._settings, self._secrets
-        app = make_app(self._web.client, secrets.signing_secret, inbox, lambda: self._authorised)
+        app = make_app(self._web.client, secrets.signing_secret, inbound, lambda: self._authorised)
         owner = Owner(self._identify, catch_up.wanted)
         if settings.mode == "http":
             return Endpoint(app, settings.http_host, settings.http_port, owner)

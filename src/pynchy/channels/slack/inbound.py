@@ -54,8 +54,8 @@ _RETRY_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class InboundTools:
-    """What the inbox works with."""
+class SlackContext:
+    """The parts of the channel that handling a reply needs."""
 
     web: Web
     index: CardIndex
@@ -67,14 +67,14 @@ class InboundTools:
 class InboundHandler:
     """Takes everything that people do in Slack."""
 
-    def __init__(self, name: str, handler: ReplyHandler, means: InboundTools) -> None:
+    def __init__(self, name: str, handler: ReplyHandler, context: SlackContext) -> None:
         self._name = name
         self._handler = handler
-        self._index = means.index
-        self._history = means.history
-        self._web = means.web
-        self._people = means.people
-        self._identity = means.identity
+        self._index = context.index
+        self._history = context.history
+        self._web = context.web
+        self._people = context.people
+        self._identity = context.identity
         self._ambiguous = AmbiguousReplies()
         self._seen: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._busy = 0
@@ -284,10 +284,10 @@ def _reply(sender: Author, posted: PostedCard, said: ThreadReply, text: str) -> 
 class CatchUp:
     """Reads when it is told that there may be something new."""
 
-    def __init__(self, web: Web, index: CardIndex, inbox: InboundHandler) -> None:
+    def __init__(self, web: Web, index: CardIndex, inbound: InboundHandler) -> None:
         self._web = web
         self._index = index
-        self._inbox = inbox
+        self._inbound = inbound
         self._wanted = asyncio.Event()
 
     def wanted(self) -> None:
@@ -323,7 +323,7 @@ class CatchUp:
         where = {"channel": channel, "ts": thread, "oldest": since}
         try:
             async for message in self._web.messages(method, None, **where):
-                await self._inbox.said({**message, "channel": channel})
+                await self._inbound.said({**message, "channel": channel})
         except Refused as exc:
             # A person removed the message or the bot; the other cards are read all the same.
             log.warning("slack.thread_unreadable", extra={"why": str(exc)})

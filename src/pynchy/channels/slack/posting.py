@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from pynchy.channels.slack.blocks import CardLocation, CardMessage, read_chat
-from pynchy.channels.slack.card_history import CardSearch, Posting
+from pynchy.channels.slack.card_history import CardHistory, Posting
 from pynchy.channels.slack.card_index import (
     DETAILS,
     CardIndex,
@@ -38,10 +38,10 @@ _Key = tuple[GroupName, RequestId, str]
 class OrphanedCards:
     """What is to be removed, for as long as `run` runs."""
 
-    def __init__(self, web: Web, index: CardIndex, search: CardSearch) -> None:
+    def __init__(self, web: Web, index: CardIndex, history: CardHistory) -> None:
         self._web = web
         self._index = index
-        self._search = search
+        self._history = history
         self._waiting: dict[_Key, tuple[Posting, PostedCard]] = {}
         self._more = asyncio.Event()
         # Nothing is removed that is just being posted again.
@@ -107,7 +107,7 @@ class OrphanedCards:
         channel = posted.location.channel
         there = {part.ts for part in posted.location.parts}
         try:
-            found = await self._search.all_of(posting, channel, posted.location.thread)
+            found = await self._history.all_of(posting, channel, posted.location.thread)
         except Refused as exc:
             log.warning("slack.card_orphaned", extra={"why": str(exc)})
             found = []
@@ -137,14 +137,14 @@ class Poster:
         self,
         web: Web,
         index: CardIndex,
-        search: CardSearch,
+        history: CardHistory,
         orphans: OrphanedCards,
         *,
         thread_per_session: bool,
     ) -> None:
         self._web = web
         self._index = index
-        self._search = search
+        self._history = history
         self._orphans = orphans
         self._thread_per_session = thread_per_session
         self._direct: dict[str, str] = {}
@@ -170,7 +170,7 @@ class Poster:
     async def copies(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         """Return the messages of the card that are not in the place."""
         known = {part.ts for part in location.parts}
-        found = await self._search.all_of(posting, location.channel, location.thread)
+        found = await self._history.all_of(posting, location.channel, location.thread)
         return [tagged for tagged in found if tagged.is_card and tagged.ts not in known]
 
     async def _post_in_session(self, posting: Posting, channel: str) -> CardLocation:
@@ -187,7 +187,7 @@ class Poster:
 
     async def _find_root(self, posting: Posting, channel: str) -> str | None:
         try:
-            root = await self._search.root_of_session(posting, channel)
+            root = await self._history.root_of_session(posting, channel)
         except ChannelUnavailable as exc:
             log.warning("slack.thread_search_failed", extra={"why": str(exc)})
             return None
@@ -263,7 +263,7 @@ class Poster:
     async def _there(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         """Return what is there of the card already; nothing if Slack will not tell."""
         try:
-            return await self._search.all_of(posting, location.channel, location.thread)
+            return await self._history.all_of(posting, location.channel, location.thread)
         except Refused as exc:
             log.warning("slack.cards_search_failed", extra={"why": str(exc)})
             return []

@@ -78,10 +78,10 @@ class WhatsAppChannel(Channel):
             self._take_up(shown)
         for record in records:
             self._cards.put_over(record)
-        means = InboundContext(
+        context = InboundContext(
             self._queue, self._cards, self._outbox, self._sender, self._audience, self._own_forms
         )
-        self._inbound = InboundProcessor(self.name, handler, means)
+        self._inbound = InboundProcessor(self.name, handler, context)
         self._running = asyncio.create_task(self._run(self._inbound), name=self.name)
 
     async def close(self) -> None:

@@ -81,7 +81,7 @@ def read_groups(settings: Settings) -> WhatsAppGroups:
 
 @dataclass(frozen=True, slots=True)
 class InboundContext:
-    """What the hearing works with; `own_forms` gives the addresses of the paired account."""
+    """The parts that judging needs; `own_forms` gives the addresses of the paired account."""
 
     queue: InboundQueue
     cards: ChatCards
@@ -94,10 +94,10 @@ class InboundContext:
 class InboundProcessor:
     """Judges one message after another; what is said back waits for nobody."""
 
-    def __init__(self, name: str, handler: ReplyHandler, means: InboundContext) -> None:
+    def __init__(self, name: str, handler: ReplyHandler, context: InboundContext) -> None:
         self._name = name
         self._handler = handler
-        self._means = means
+        self._context = context
         # None is a wish to look at the whole queue.
         self._names: asyncio.Queue[str | None] = asyncio.Queue()
         self._attempts: dict[str, int] = {}
@@ -118,7 +118,8 @@ class InboundProcessor:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 name = await self._names.get()
-                for each in [name] if name else await asyncio.to_thread(self._means.queue.waiting):
+                queue = self._context.queue
+                for each in [name] if name else await asyncio.to_thread(queue.waiting):
                     await self._try_to_judge(each, tasks)
 
     async def _try_to_judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
@@ -129,14 +130,14 @@ class InboundProcessor:
             self._judge_later(name, tasks)
 
     async def _judge(self, name: str, tasks: asyncio.TaskGroup) -> None:
-        queue = self._means.queue
+        queue = self._context.queue
         if name not in self._weighed:
             said = await asyncio.to_thread(queue.read, name)
             if said is not None and not said.whole:
                 # The child will tell when it knows who it was.
                 return
             if said is not None and not self._is_own(said):
-                await self._means.sender.quiet(said.chats)
+                await self._context.sender.quiet(said.chats)
                 await self._weigh(name, said, tasks)
             self._weighed.add(name)
         await asyncio.to_thread(queue.done, name)
@@ -153,12 +154,12 @@ class InboundProcessor:
             tasks.create_task(_guarded(self._tell_failed(name)))
 
     async def _tell_failed(self, name: str) -> None:
-        said = await asyncio.to_thread(self._means.queue.read, name)
-        if said is not None and self._means.audience.knows(said):
-            await self._means.sender.say(said.chats[0], _FAILED, _quote(said))
+        said = await asyncio.to_thread(self._context.queue.read, name)
+        if said is not None and self._context.audience.knows(said):
+            await self._context.sender.say(said.chats[0], _FAILED, _quote(said))
 
     def _is_own(self, said: InboundMessage) -> bool:
-        return said.from_me and self._means.outbox.is_ours(said.message_id, said.text)
+        return said.from_me and self._context.outbox.is_ours(said.message_id, said.text)
 
     async def _weigh(self, name: str, said: InboundMessage, tasks: asyncio.TaskGroup) -> None:
         entries = self._spoken_to(said)
@@ -166,7 +167,7 @@ class InboundProcessor:
         reading = _read(said, [_as_first_read(entry.card, said) for entry in entries])
         entry = _entry_of(reading, entries)
         if isinstance(reading, Answers) and len(reading.parts) < len(reading.card.questions):
-            await asyncio.to_thread(self._means.queue.complete, name, _taken(said, reading))
+            await asyncio.to_thread(self._context.queue.complete, name, _taken(said, reading))
         if isinstance(reading, Hint):
             address = entry.address if entry else said.chats[0]
             tasks.create_task(_guarded(self._say(address, reading.text, entry, _quote(said))))
@@ -177,25 +178,25 @@ class InboundProcessor:
 
     def _spoken_to(self, said: InboundMessage) -> list[ChatCard]:
         """Return the cards of the chat that this person may answer."""
-        chats, own = frozenset(said.chats), self._means.own_forms()
+        chats, own = frozenset(said.chats), self._context.own_forms()
         if not own.isdisjoint(chats):
             chats |= own
-        audience = self._means.audience
+        audience = self._context.audience
         return [
             entry
-            for entry in self._means.cards.in_chat(chats)
+            for entry in self._context.cards.in_chat(chats)
             if audience.entry_of(entry.card.group, said.senders) is not None
         ]
 
     def _recognise(self, said: InboundMessage, entries: list[ChatCard]) -> None:
         """Know a copy of a card whose id we never learned by the short id in what was quoted."""
-        if not said.quoted or said.quoted_by not in {"", *self._means.own_forms()}:
+        if not said.quoted or said.quoted_by not in {"", *self._context.own_forms()}:
             return
         if any(said.about in entry.card.message_ids for entry in entries):
             return
         named = [entry for entry in entries if f"#{entry.card.short_id}" in said.quoted]
         if len(named) == 1:
-            self._means.cards.add_message(key_of(named[0].card), said.about)
+            self._context.cards.add_message(key_of(named[0].card), said.about)
 
     async def _decide(self, said: InboundMessage, reading: Reading, entry: ChatCard) -> str | None:
         """Pass the reply on. Return what the person is to be told, if anything."""
@@ -212,7 +213,7 @@ class InboundProcessor:
             return numbered.refusal(exc)
         if pending is None or pending.ending is not None:
             return None
-        self._means.cards.note_parts(pending)
+        self._context.cards.note_parts(pending)
         return numbered.noted(pending)
 
     async def _decide_open(
@@ -260,7 +261,7 @@ class InboundProcessor:
         return known
 
     def _reply(self, said: InboundMessage, entry: ChatCard) -> Reply:
-        listed = self._means.audience.entry_of(entry.card.group, said.senders) or ""
+        listed = self._context.audience.entry_of(entry.card.group, said.senders) or ""
         return Reply(
             target=entry.card.request_id,
             by=_called(said),
@@ -271,13 +272,13 @@ class InboundProcessor:
         )
 
     async def _say(self, address: str, text: str, entry: ChatCard | None, quote: Quote) -> None:
-        sent = await self._means.sender.say(address, text, quote)
+        sent = await self._context.sender.say(address, text, quote)
         if entry is not None:
-            self._means.cards.add_message(key_of(entry.card), sent)
+            self._context.cards.add_message(key_of(entry.card), sent)
 
 
 async def _guarded(work: Coroutine[None, None, None]) -> None:
-    """Let nothing that is only said stop the hearing."""
+    """Let nothing that is only said stop the judging."""
     try:
         await work
     except Exception:

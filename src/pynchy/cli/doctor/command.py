@@ -26,13 +26,10 @@ from pynchy.cli.doctor.machine import (
 )
 from pynchy.cli.doctor.settings import check_groups, look_at_settings
 from pynchy.cli.options import data_dir_option, json_option, shared_path
-from pynchy.cli.text import clean, to_json
+from pynchy.cli.output import show_findings, show_json
 from pynchy.data_dir import DataFolder
 from pynchy.exits import EXIT_FAILED
 from pynchy.findings import Finding, Status
-
-_COLOURS = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "red"}
-_WIDTH = max(map(len, Status))
 
 
 @click.command("doctor", short_help="Find what is wrong, and say how to mend it.")
@@ -65,7 +62,7 @@ def doctor_command(
     """
     findings = list(examine(data, config or shared_path(ctx, "config"), datetime.now(UTC)))
     if as_json:
-        click.echo(to_json([asdict(finding) for finding in findings]))
+        show_json([asdict(finding) for finding in findings])
     else:
         show_findings(findings)
     if any(finding.status is Status.PROBLEM for finding in findings):
@@ -90,26 +87,3 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
         yield from check_groups(settings, data, health.problems)
         running = health.problems is not None
         yield from examine_channels(ChannelContext(settings, os.environ, data.path, running))
-
-
-def show_findings(findings: list[Finding]) -> None:
-    """Print each finding with its fix, and the sum."""
-    for finding in findings:
-        _print(finding)
-    click.echo(_summary(findings))
-
-
-def _print(finding: Finding) -> None:
-    status = click.style(f"{finding.status:<{_WIDTH}}", fg=_COLOURS[finding.status])
-    indent = " " * (_WIDTH + 2)
-    detail = clean(finding.detail).replace("\n", f"\n{indent}")
-    click.echo(f"{status}  {clean(finding.check)}: {detail}")
-    if finding.fix:
-        click.echo(f"{indent}→ {clean(finding.fix)}")
-
-
-def _summary(findings: list[Finding]) -> str:
-    counts = {status: sum(f.status is status for f in findings) for status in Status}
-    if not counts[Status.PROBLEM] and not counts[Status.WARNING]:
-        return "All is well."
-    return f"Problems: {counts[Status.PROBLEM]}. Warnings: {counts[Status.WARNING]}."

@@ -17,7 +17,7 @@ from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL
-from pynchy.launchers.isolation import isolation_of
+from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
 from pynchy.launchers.sandbox import check_binds
 

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from rich.text import Text
 
 from pynchy.cli.text import clean
-from pynchy.markdown import make_reader, read
+from pynchy.inbox.markdown import make_reader, read
 
 FOLD_LINES = 14
 LONG_LINES = 30

@@ -5,6 +5,7 @@ re-scan finds what no notification told. Where no observer can be had, look ofte
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,16 +30,32 @@ class Observing(Protocol):
 StartObserver = Callable[[Path, Callable[[str], None]], Observing]
 
 
-def _start_watchdog(folder: Path, on_name: Callable[[str], None]) -> Observing:
-    from agent_runner.asking._observer import start_observer  # noqa: PLC0415 - tools/list must not pay for it
+def start_watchdog(folder: Path, on_name: Callable[[str], None]) -> Observing:
+    """Call `on_name`, in a thread of watchdog's, with each name that a file in the folder gets.
 
-    return start_observer(folder, on_name)
+    Raise OSError where no inotify instance or watch can be had.
+    """
+    # Imported here: it costs more than all the rest together, and tools/list must not pay for it.
+    from watchdog import events  # noqa: PLC0415
+    from watchdog.observers import Observer  # noqa: PLC0415
+
+    class Names(events.FileSystemEventHandler):
+        def dispatch(self, event: events.FileSystemEvent) -> None:
+            path = event.dest_path or event.src_path
+            on_name(os.fsdecode(path).rpartition(os.sep)[2])
+
+    observer = Observer()
+    # A rename, a link, a plain write: whatever gives a file its name.
+    named = [events.FileMovedEvent, events.FileCreatedEvent, events.FileClosedEvent]
+    observer.schedule(Names(), str(folder), event_filter=named)
+    observer.start()
+    return observer
 
 
 class Waiter:
     """Wakes whoever waits for a file's name in one folder."""
 
-    def __init__(self, folder: Path, *, start_observer: StartObserver = _start_watchdog) -> None:
+    def __init__(self, folder: Path, *, start_observer: StartObserver = start_watchdog) -> None:
         self._folder = folder
         self._start_observer = start_observer
         self._observer: Observing | None = None

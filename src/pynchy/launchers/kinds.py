@@ -1,4 +1,4 @@
-"""Say in plain words how far apart from its owner a group's agent is.
+"""The kinds of launchers: make the one that a group's settings ask for, say how it isolates.
 
 Nothing is claimed that is not so: who runs as the host's own user without a box can answer itself.
 """
@@ -6,10 +6,19 @@ Nothing is claimed that is not so: who runs as the host's own user without a box
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pynchy.config import GroupSettings, LauncherSettings
+from pynchy.errors import ConfigError
+from pynchy.launchers.base import Launcher
+from pynchy.launchers.bubblewrap import BubblewrapLauncher
+from pynchy.launchers.command import CommandLauncher
+from pynchy.launchers.docker import DockerLauncher
+from pynchy.launchers.process import ProcessLauncher
+from pynchy.launchers.sandbox import SandboxLauncher
+from pynchy.model import GroupName
 
 # Programs that put what they start behind a wall of its own.
 _SANDBOXES = {"apptainer", "bwrap", "docker", "firejail", "kubectl", "nerdctl", "nsjail", "podman"}
@@ -21,6 +30,36 @@ _NETWORKS = {
     "bridge": "the network of its engine",
     "host": "the whole network of this machine, its own ports too",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherContext:
+    """Whose launcher it is, in which data folder, and what the host's settings were read from."""
+
+    data: Path
+    group: GroupName
+    settings_file: Path | None = None
+
+
+def make_launcher(
+    place: LauncherContext, group: GroupSettings, environ: Mapping[str, str]
+) -> Launcher:
+    """Return the group's launcher. Raise ConfigError if it has none."""
+    settings = group.launcher
+    if settings is None:
+        raise ConfigError(f"group {place.group} has no launcher")
+    match settings.kind:
+        case "command":
+            return CommandLauncher(place.data, place.group, settings, environ)
+        case "process":
+            return ProcessLauncher(place.data, place.group, settings, environ)
+        case "bubblewrap":
+            boxed: type[SandboxLauncher] = BubblewrapLauncher
+        case "docker":
+            boxed = DockerLauncher
+    launcher = boxed(place.data, place.group, settings, environ, group.agent_uid)
+    launcher.settings_file = place.settings_file
+    return launcher
 
 
 @dataclass(frozen=True, slots=True)
