@@ -1,8 +1,9 @@
-"""Small tools for asyncio that several parts need: fair turns, a lock for each key."""
+"""Small tools for asyncio that several parts need: fair turns, a lock for each key, cancelling."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,11 +12,19 @@ from weakref import WeakValueDictionary
 
 from pynchy.model import GroupName
 
+log = logging.getLogger(__name__)
+
 # Longer than an agent takes to say that it has its answer, if it says so at all.
 MAX_HOLD_SECONDS = 60.0
 
 
 K = TypeVar("K")
+
+
+def is_being_cancelled() -> bool:
+    """True if somebody cancels this task; False where what it awaits cancelled itself."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 class LockMap(Generic[K]):
@@ -85,3 +94,18 @@ class FairSemaphore:
                 served.set_result(None)
                 return
         self._free += 1
+
+
+class _GroupOver(Exception):
+    """Ends a task group."""
+
+
+@asynccontextmanager
+async def cancelled_at_end() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group whose tasks are cancelled when the context ends."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            yield tasks
+            raise _GroupOver  # noqa: TRY301 - the way to end a task group
+    except* _GroupOver:
+        log.debug("tasks.ended")

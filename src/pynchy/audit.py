@@ -2,7 +2,8 @@
 
 A line is in the file before anybody is told of it, its number is never used again, and readers
 are told in the order of the numbers, so one that was away asks for everything after the last
-number it saw and misses nothing that is still kept.
+number it saw and misses nothing that is still kept. A disk that refuses a line is the exception:
+it is told all the same, and its number may come again after a restart.
 """
 
 from __future__ import annotations

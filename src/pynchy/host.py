@@ -1,7 +1,7 @@
 """The only place that wires: build a host from its settings, run it, stop it in order.
 
-Start: lock the folder, load what was open, open the channels, watch the mailboxes, answer HTTP,
-and only then finish what an earlier host left undone. Stop: the other way round.
+Start: lock the folder, load what was open, open the channels, finish what an earlier host left
+undone, watch the mailboxes, answer HTTP. Stop: the other way round.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 
 from pynchy import wire
+from pynchy.aio import cancelled_at_end, is_being_cancelled
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import AnswerService
 from pynchy.bridge.ask import PREFIX, AskHandler
@@ -33,10 +34,10 @@ from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.errors import ChannelUnavailable, HostError
 from pynchy.http.api import make_api
-from pynchy.http.auth import AuthMiddleware, Credentials, host_name
+from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext, cookie_name, make_link
 from pynchy.http.pages import InboxPages
-from pynchy.http.server import HttpServer, listen, url_of
+from pynchy.http.server import HttpServer, listen, names_of, url_of
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import SignIn
@@ -48,14 +49,16 @@ from pynchy.launchers.base import Launcher
 from pynchy.launchers.kinds import LauncherContext, make_launcher
 from pynchy.launchers.run_log import LogChunk, read_output
 from pynchy.model import GroupName
+from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex, ShortIds
+from pynchy.safe_folder import Folder
 from pynchy.session import Session
-from pynchy.sources.base import MAILBOX
+from pynchy.sources.base import MAILBOX, AnswerRoute
 from pynchy.tracking.control import SESSION_PREFIX, SessionControl
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import FileSessions, SessionTable
+from pynchy.tracking.table import FileSessions, SessionStore, SessionTable
 from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)
@@ -95,6 +98,80 @@ async def running_host(
         yield running
 
 
+@dataclass(frozen=True, slots=True)
+class CoreContext:
+    """What the core stands on. A test puts its own in the place of some of it."""
+
+    folder: Path
+    settings: Settings
+    channels: Mapping[str, Channel]
+    now: Callable[[], datetime]
+    launchers: Mapping[GroupName, Launcher] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
+    store: QuestionStore | None = None
+    sessions: SessionStore | None = None
+    leases: Leases | None = None
+    limits: DeliveryLimits | None = None
+    routes: Mapping[str, AnswerRoute] = field(default_factory=dict)
+
+
+class Core:
+    """The parts between mailboxes and channels, from the ask handler to the workers."""
+
+    def __init__(self, context: CoreContext) -> None:
+        settings, ipc = context.settings, context.folder / "ipc"
+        retention = settings.retention
+        self.settings = settings
+        self.audit = AuditLog(
+            context.folder / "audit",
+            max_bytes=retention.audit_size,
+            max_files=retention.audit_files,
+        )
+        self.index = PendingIndex()
+        self.store = context.store or FileStore(ipc)
+        self.ledger = QuestionLedger(self.store, self.index, self.audit, context.now, context.host)
+        self.mailboxes = Mailboxes(ipc, lambda group: settings.group(group).agent_uid)
+        self.leases = context.leases or Leases(settings.lease_ttl.total_seconds())
+        sessions = context.sessions or FileSessions(context.folder)
+        table = SessionTable(sessions, retention.sessions, self._forget_initial)
+        liveness = Liveness(self.mailboxes, self.leases, context.launchers)
+        self.tracker = SessionTracker(table, self.index, self.audit, context.now, liveness)
+        self.ledger.subscribe(self.tracker)
+        lost = LostAnswers(self.tracker, self.index, self.store, self.mailboxes)
+        late_settings = _late_settings(settings, context.launchers)
+        self.late = LateDelivery(
+            self.ledger, self.mailboxes, lost, late_settings, settings.max_resumes
+        )
+        limits = context.limits or DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
+        route = MailboxRoute(self.ledger, self.mailboxes, lost, self.late, limits)
+        self.delivery = Delivery(self.ledger, {MAILBOX: route, **context.routes})
+        self.retention = Retention(self.ledger, self.mailboxes, self.tracker, retention)
+        self.expiry = Expiry(self.ledger, self.delivery, self.retention)
+        timeout, url = settings.send_timeout.total_seconds(), settings.http.public_url
+        self.cards = Cards(self.ledger, context.channels, timeout, url)
+        make_short_id = ShortIds(Folder(context.folder), self.index.has_short_id).make
+        self.ask_handler = AskHandler(self.ledger, self.mailboxes, lost, make_short_id, settings)
+        self.answers = AnswerService(self.ledger, context.channels, settings)
+        self.control = SessionControl(
+            lost, self.late.halt, self.mailboxes, settings, context.environ
+        )
+
+    async def load(self, tasks: asyncio.TaskGroup) -> QuestionWorkers:
+        """Take up what an earlier host left. Nothing is done about it yet."""
+        services = QuestionServices(self.cards, self.delivery, self.expiry)
+        workers = QuestionWorkers(self.ledger, services, self.settings, tasks)
+        self.ledger.subscribe(workers)
+        await self.ledger.load()
+        await self.tracker.load(tasks)
+        return workers
+
+    def _forget_initial(self, session: Session) -> None:
+        if session.launches and wire.usable_id(session.session_id):
+            with suppress(OSError):
+                self.mailboxes.of(session.group).forget_initial(session.session_id)
+
+
 class Host:
     """Everything that runs for one data folder."""
 
@@ -110,101 +187,57 @@ class Host:
         self._data = data
         self._channels = channels
         self._clock = SteadyClock()
-        self._store = FileStore(data.ipc)
-        self._index = PendingIndex()
-        retention = settings.retention
-        self._audit = AuditLog(
-            data.audit, max_bytes=retention.audit_size, max_files=retention.audit_files
+        environ = without_secrets(settings)
+        self._launchers = self._make_launchers(environ)
+        self._core = Core(
+            CoreContext(data.path, settings, channels, self._clock.now, self._launchers, environ)
         )
-        self._ledger = QuestionLedger(self._store, self._index, self._audit, self._clock.now)
-        self._mailboxes = Mailboxes(data.ipc, lambda group: settings.group(group).agent_uid)
-        self._leases = Leases(settings.lease_ttl.total_seconds())
-        self._launchers = self._make_launchers()
-        self._tracker = self._make_tracker()
-        self._ledger.subscribe(self._tracker)
-        self._lost_answers = LostAnswers(self._tracker, self._index, self._store, self._mailboxes)
-        self._cards = Cards(
-            self._ledger,
-            channels,
-            settings.send_timeout.total_seconds(),
-            settings.http.public_url,
-        )
-        late = LateDelivery(
-            self._ledger,
-            self._mailboxes,
-            self._lost_answers,
-            self._late_settings(),
-            settings.max_resumes,
-        )
-        limits = DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
-        mailbox_route = MailboxRoute(
-            self._ledger, self._mailboxes, self._tracker.liveness, late, limits
-        )
-        self._delivery = Delivery(self._ledger, {MAILBOX: mailbox_route})
-        self._expiry = Expiry(
-            self._ledger,
-            self._delivery,
-            Retention(self._ledger, self._mailboxes, self._tracker, retention),
-        )
-        self._ask_handler = AskHandler(
-            self._ledger,
-            self._mailboxes,
-            self._lost_answers,
-            ShortIds(data.folder, self._index.has_short_id).make,
-            settings,
-        )
-        self._control = SessionControl(
-            self._lost_answers, late.halt, self._mailboxes, settings, without_secrets(settings)
-        )
-        self._answers = AnswerService(self._ledger, channels, settings)
         self._watcher: Watcher | None = None
         self._unopened: dict[str, str] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Running]:
         """Start everything, and stop it at the end."""
+        core = self._core
         async with AsyncExitStack() as stack:
-            self._audit.open()
-            stack.callback(self._audit.close)
+            core.audit.open()
+            stack.callback(core.audit.close)
             for launcher in self._launchers.values():
                 stack.push_async_callback(launcher.close)
-            tasks = await stack.enter_async_context(_background())
-            services = QuestionServices(self._cards, self._delivery, self._expiry)
-            workers = QuestionWorkers(self._ledger, services, self._settings, tasks)
-            self._ledger.subscribe(workers)
+            tasks = await stack.enter_async_context(cancelled_at_end())
             for launcher in self._launchers.values():
                 await launcher.adopt()
             # Before the channels: the first click may be on a card of an earlier host.
-            loaded = await self._ledger.load()
-            await self._tracker.load(tasks)
+            workers = await core.load(tasks)
             await self._open_channels(stack)
-            workers.resume(loaded)
-            tasks.create_task(self._ledger.follow(), name="store")
+            recovered = workers.resume()
+            tasks.create_task(core.ledger.follow(), name="store")
             self._watch(tasks)
-            tasks.create_task(self._tracker.run(), name="sessions")
-            tasks.create_task(self._expiry.run(), name="expiry")
-            tasks.create_task(self._expiry.report_orphans(), name="orphans")
+            tasks.create_task(core.tracker.run(), name="sessions")
+            tasks.create_task(core.expiry.run(), name="expiry")
+            tasks.create_task(core.expiry.report_orphans(), name="orphans")
             context = await stack.enter_async_context(self._http(tasks))
-            yield Running(context.url, len(loaded), lambda: _link(context))
+            yield Running(context.url, recovered, lambda: _link(context))
 
     def _watch(self, tasks: asyncio.TaskGroup) -> None:
         registry = Registry()
-        registry.register_prefix(PREFIX, self._ask_handler.handle)
-        registry.register_prefix(SESSION_PREFIX, self._control.handle)
+        registry.register_prefix(PREFIX, self._core.ask_handler.handle)
+        registry.register_prefix(SESSION_PREFIX, self._core.control.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
         intake = Intake(
-            self._mailboxes, registry, self._ask_handler, tasks, lambda: Rate(rate, burst)
+            self._core.mailboxes, registry, self._core.ask_handler, tasks, lambda: Rate(rate, burst)
         )
         self._watcher = Watcher(self._data.ipc, intake)
         tasks.create_task(self._watcher.run(), name="watcher")
 
     async def _open_channels(self, stack: AsyncExitStack) -> None:
         for name, channel in self._channels.items():
-            problem = await self._try(name, channel.open(OwnReplies(name, self._answers)))
+            # Before it is open: a start that is broken off leaves nothing behind.
+            stack.push_async_callback(self._close_channel, name, channel)
+            problem = await self._try(name, channel.open(OwnReplies(name, self._core.answers)))
             if problem is not None:
                 self._unopened[name] = f"{name} could not be opened: {problem}"
-            stack.push_async_callback(self._close_channel, name, channel)
 
     async def _close_channel(self, name: str, channel: Channel) -> None:
         await self._try(name, channel.close())
@@ -220,6 +253,11 @@ class Host:
         except TimeoutError:
             log.warning("channel.timeout", extra={"channel": name})
             return "it took too long"
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            log.warning("channel.cancelled_itself", extra={"channel": name})
+            return "it cancelled its own call"
         except Exception as exc:
             log.exception("channel.failed", extra={"channel": name})
             return type(exc).__name__
@@ -231,23 +269,16 @@ class Host:
         with listen(http.host, http.port) as sock:
             token = self._data.token()
             context = self._context(url_of(sock), cookie_name(token))
-            server = HttpServer(_guarded(context, token, self._hosts(sock)))
-            serving = tasks.create_task(_serve(server, sock), name="http")
+            server = HttpServer(_guarded(context, token, names_of(sock, http)))
+            serving = tasks.create_task(server.serve_on(sock), name="http")
             self._data.announce(context.url, self._origin)
             try:
                 yield context
             finally:
                 self._data.retract()
-                self._audit.dismiss()
+                self._core.audit.dismiss()
                 server.should_exit = True
                 await serving
-
-    def _hosts(self, sock: socket.socket) -> list[str]:
-        bound = str(sock.getsockname()[0])
-        bound = f"[{bound}]" if ":" in bound else bound
-        http = self._settings.http
-        public = host_name(urlsplit(http.public_url).netloc)
-        return ["127.0.0.1", "localhost", "[::1]", bound, public or bound, *http.allowed_hosts]
 
     def _context(self, url: str, cookie: str) -> HttpContext:
         web = self._settings.web
@@ -255,12 +286,12 @@ class Host:
             url=url,
             cookie=cookie,
             settings=self._settings,
-            ledger=self._ledger,
-            answers=self._answers,
-            delivery=self._delivery,
-            expiry=self._expiry,
-            history=self._store,
-            audit=self._audit,
+            ledger=self._core.ledger,
+            answers=self._core.answers,
+            delivery=self._core.delivery,
+            expiry=self._core.expiry,
+            history=self._core.store,
+            audit=self._core.audit,
             sign_in=SignIn(
                 self._data.folder,
                 self._clock.now,
@@ -268,18 +299,18 @@ class Host:
                 browser_ttl=web.sign_in_ttl,
             ),
             problems=self.problems,
-            groups=self._mailboxes.groups,
+            groups=self._core.mailboxes.groups,
             live_runners=self._live_runners,
             session_context=SessionContext(
-                self._tracker, self._control, self._output, self._settings
+                self._core.tracker, self._core.control, self._output, self._settings
             ),
         )
 
     def _live_runners(self) -> list[LiveRunner]:
         found = []
-        for group in self._mailboxes.groups():
+        for group in self._core.mailboxes.groups():
             try:
-                live = self._leases.live(self._mailboxes.of(group))
+                live = self._core.leases.live(self._core.mailboxes.of(group))
             except OSError as exc:
                 log.warning("group.unreadable", extra={"group": group, "why": exc.strerror})
                 continue
@@ -289,46 +320,42 @@ class Host:
     async def _output(self, session: Session, after: int) -> LogChunk:
         return await asyncio.to_thread(read_output, self._data.path, session, after)
 
-    def problems(self) -> list[str]:
+    async def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
-        found = [self._audit.problem, *self._unopened.values()]
+        found = [self._core.audit.problem, *self._unopened.values()]
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
-        found += self._store.problems()
-        routes = sorted({(p.group, p.source): self._delivery.route(p) for p in self._index}.items())
-        found += [route.problem(group) for (group, _), route in routes]
-        found += [self._clock.problem(), self._data.disk_problem()]
+        found += [*self._core.store.problems(), self._clock.problem()]
+        found += await asyncio.to_thread(self._disk_problems)
         return [problem for problem in found if problem]
 
-    def _make_launchers(self) -> dict[GroupName, Launcher]:
-        environ = without_secrets(self._settings)
-        launchers: dict[GroupName, Launcher] = {}
+    def _disk_problems(self) -> list[str | None]:
+        routes = sorted(
+            {(p.group, p.source): self._core.delivery.route(p) for p in self._core.index}.items()
+        )
+        found = [route.problem(group) for (group, _), route in routes]
+        return [*found, self._data.disk_problem()]
+
+    def _make_launchers(self, environ: Mapping[str, str]) -> dict[GroupName, Launcher]:
         own = None if self._origin is None else self._origin.path
+        launchers: dict[GroupName, Launcher] = {}
         for name, group in self._settings.groups.items():
             if group.launcher is not None:
-                place = LauncherContext(self._data.path, GroupName(name), own)
-                launchers[GroupName(name)] = make_launcher(place, group, environ)
+                context = LauncherContext(self._data.path, GroupName(name), own)
+                launchers[GroupName(name)] = make_launcher(context, group, environ)
         return launchers
 
-    def _make_tracker(self) -> SessionTracker:
-        liveness = Liveness(self._mailboxes, self._leases, self._launchers)
-        most = self._settings.retention.sessions
-        table = SessionTable(FileSessions(self._data.path), most, self._forget_initial)
-        return SessionTracker(table, self._index, self._audit, self._clock.now, liveness)
 
-    def _forget_initial(self, session: Session) -> None:
-        if session.launches and wire.usable_id(session.session_id):
-            with suppress(OSError):
-                self._mailboxes.of(session.group).forget_initial(session.session_id)
-
-    def _late_settings(self) -> dict[GroupName, LateSettings]:
-        late = {}
-        for name, launcher in self._launchers.items():
-            settings = self._settings.group(name).launcher
-            if settings is not None:
-                late[name] = LateSettings(launcher, settings.attempts, settings.backoff)
-        return late
+def _late_settings(
+    settings: Settings, launchers: Mapping[GroupName, Launcher]
+) -> dict[GroupName, LateSettings]:
+    late = {}
+    for name, launcher in launchers.items():
+        own = settings.group(name).launcher
+        if own is not None:
+            late[name] = LateSettings(launcher, own.attempts, own.backoff)
+    return late
 
 
 def _guarded(context: HttpContext, token: str, hosts: list[str]) -> AuthMiddleware:
@@ -340,13 +367,6 @@ def _guarded(context: HttpContext, token: str, hosts: list[str]) -> AuthMiddlewa
 async def _link(context: HttpContext) -> str:
     url, _ = await make_link(context)
     return url
-
-
-async def _serve(server: HttpServer, sock: socket.socket) -> None:
-    """Answer HTTP until the host stops. A host that nobody can reach is of no use: raise."""
-    await server.serve([sock])
-    if not server.should_exit:
-        raise HostError("the HTTP interface has ended by itself")
 
 
 def without_secrets(settings: Settings) -> dict[str, str]:
@@ -373,18 +393,3 @@ def _why_not_started(exc: Exception, data: DataFolder) -> Exception:
         f"{data.path}: the host cannot start ({cause.strerror or cause}); "
         "see pynchy doctor, or choose another folder with --data-dir"
     )
-
-
-class _Stopped(Exception):
-    """Ends the background tasks."""
-
-
-@asynccontextmanager
-async def _background() -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group whose tasks are cancelled when the context ends."""
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            yield tasks
-            raise _Stopped  # noqa: TRY301 - the way to end a task group
-    except* _Stopped:
-        log.debug("host.stopped")

@@ -37,11 +37,11 @@ class Chat(Channel):
         self.settled: list[Any] = []
         self.trouble: str | None = None
         self.looks = 0
-        self._ledger: ReplyHandler | None = None
+        self._handler: ReplyHandler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def open(self, desk: ReplyHandler) -> None:
-        self._ledger, self._loop = desk, asyncio.get_running_loop()
+    async def open(self, handler: ReplyHandler) -> None:
+        self._handler, self._loop = handler, asyncio.get_running_loop()
         if self.send == "is closed":
             raise ChannelUnavailable("it is closed")
         await self._break("opening")
@@ -54,6 +54,8 @@ class Chat(Channel):
             raise ZeroDivisionError("a bug")
         if self.send == f"hangs while {doing}":
             await asyncio.Event().wait()
+        if self.send == f"is cancelled while {doing}":
+            raise asyncio.CancelledError
 
     async def send_ask_user(self, jid: str, request_id: Any, questions: Any, *, card: Any) -> str:
         if jid == NOWHERE:  # also when the host before died while it was sending there
@@ -92,14 +94,14 @@ class Chat(Channel):
     def reply(
         self, target: str, value: str, *, user: str | None, chat: str = "room"
     ) -> PendingQuestion:
-        """Pass on what a person of the chat says; raise what the desk says to that."""
+        """Pass on what a person of the chat says; raise what is said to that."""
         reply = Reply(
             target, by=f"{user}'s name", channel=self.name, values=(value,), user_id=user, chat=chat
         )
-        assert self._ledger
+        assert self._handler
         assert self._loop
         answering: Future[PendingQuestion] = asyncio.run_coroutine_threadsafe(
-            self._ledger.answer(reply),  # type: ignore[arg-type]
+            self._handler.answer(reply),  # type: ignore[arg-type]
             self._loop,
         )
         return answering.result(DEADLINE_SECONDS)
@@ -395,7 +397,7 @@ async def test_a_restarted_host_shows_what_the_last_one_could_not_in_the_correct
     assert good.cards == []
 
 
-@pytest.mark.parametrize("how", ["raises", "hangs"])
+@pytest.mark.parametrize("how", ["raises", "hangs", "is cancelled"])
 @pytest.mark.parametrize("doing", ["opening", "closing"])
 async def test_a_channel_that_breaks_while_it_is_opened_or_closed_stops_nobody(
     start_with: StartWith, how: str, doing: str

@@ -12,10 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.core import Around, Core
+from tests.core import make_core, start
 
 from pynchy import wire
-from pynchy.bridge.resume import LateSettings
+from pynchy.bridge.deliver import DeliveryLimits
 from pynchy.config import LauncherSettings, Settings
 from pynchy.model import GroupName
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
@@ -63,11 +63,16 @@ class World:
         self.folder = folder
         self.launcher = launcher
         self.clock = clock
-        launcher_settings = {"launcher": LauncherSettings(command=("unused",))}
+        launcher_settings = {
+            "launcher": LauncherSettings(
+                command=("unused",), attempts=2, backoff=timedelta(seconds=10)
+            )
+        }
         self.settings = Settings.model_validate(
             {
                 "answer_ttl": ANSWER_TTL,
                 "wait_timeout": WAIT,
+                "lease_ttl": timedelta(days=10_000),
                 "groups": {"resumable": launcher_settings},
             }
         )
@@ -75,16 +80,21 @@ class World:
     async def start(self) -> None:
         self._tasks = Tasks()
         self.channel = FakeChannel("local")
-        late = {GroupName(RESUMABLE): LateSettings(self.launcher, 2, timedelta(seconds=10))}
-        channels = {"local": self.channel}
-        core = Core(Around(self.folder, self.clock, self.settings, channels, late))
+        core = make_core(
+            self.folder,
+            self.clock,
+            self.settings,
+            {"local": self.channel},
+            launchers={GroupName(RESUMABLE): self.launcher},
+            limits=DeliveryLimits(timedelta(0), timedelta(days=365)),
+        )
         self.audit, self.index, self.store = core.audit, core.index, core.store
         self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker
-        self.delivery, self.expiry = core.delivery, core.expiry
+        self.delivery, self.late, self.expiry = core.delivery, core.late, core.expiry
         self.ask_handler, self.answers = core.ask_handler, core.answers
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
-        await core.start(self._tasks)
+        await start(core, self._tasks)
 
     async def stop(self) -> None:
         """Stop as a crash would: every task is cancelled where it is, memory is gone."""

@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from tests.core import Around, Core
+from tests.core import make_core, start
 from tests.waiting import until
 
 from pynchy.bridge.lifecycle import CallEnded, Delivered
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, NotUndelivered
+from pynchy.errors import AlreadyOver, MalformedRequest, NotUndelivered
+from pynchy.host import Core
 from pynchy.model import (
     Answer,
     DeliveryPath,
@@ -43,10 +44,10 @@ async def two_hosts(folder: Path) -> AsyncIterator[tuple[Core, Core]]:
         for name in ("one", "two"):
             channels = {"local": FakeChannel("local")}
             place = folder / name
-            around = Around(place, FakeClock(), Settings(), channels, store=store, host=name)
             (place / "ipc").mkdir(parents=True)
-            cores.append(core := Core(around))
-            await core.start(tasks)
+            core = make_core(place, FakeClock(), Settings(), channels, store=store, host=name)
+            cores.append(core)
+            await start(core, tasks)
         yield cores[0], cores[1]
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
@@ -127,7 +128,7 @@ class Broken(QuestionObserver):
 def core(tmp_path: Path) -> Core:
     (tmp_path / "ipc").mkdir()
     channels = {"local": FakeChannel("local")}
-    return Core(Around(tmp_path, FakeClock(), Settings(), channels, routes={"toy": ROUTE}))
+    return make_core(tmp_path, FakeClock(), Settings(), channels, routes={"toy": ROUTE})
 
 
 async def test_every_subscriber_hears_of_every_question(core: Core) -> None:
@@ -189,7 +190,7 @@ async def toy(core: Core) -> AsyncIterator[Core]:
     ROUTE.told.clear()
     ROUTE.core = core
     async with asyncio.TaskGroup() as tasks:
-        await core.start(tasks)
+        await start(core, tasks)
         yield core
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
@@ -209,14 +210,36 @@ async def test_an_answer_goes_back_to_the_source_that_asked(toy: Core) -> None:
 async def test_what_its_source_took_back_is_cleared_and_no_answer(toy: Core) -> None:
     await toy.ask_handler.asked("toy", ASKED)
 
-    await toy.ask_handler.cleared(GroupName("g1"), RequestId("q1"), "answered in its terminal")
+    await toy.ask_handler.cleared("toy", GroupName("g1"), RequestId("q1"), "answered there")
 
     await until(lambda: len(toy.index) == 0, "the question to be closed")
     closed = await toy.store.find(GroupName("g1"), RequestId("q1"))
     assert closed is not None
     assert closed.ending is not None
     assert (closed.ending.outcome, closed.ending.answers) == (OutcomeKind.CLEARED, ())
-    assert closed.ending.reason == "answered in its terminal"
+    assert closed.ending.reason == "answered there"
+
+
+async def test_a_source_cannot_take_back_what_another_one_asked(toy: Core) -> None:
+    await toy.ask_handler.asked("toy", ASKED)
+
+    await toy.ask_handler.cleared("other", GroupName("g1"), RequestId("q1"), "not yours")
+
+    [still_open] = toy.index
+    assert still_open.ending is None
+
+
+@pytest.mark.parametrize("wrong", ["default", "room"])
+async def test_a_source_cannot_ask_what_an_agent_could_not(toy: Core, wrong: str) -> None:
+    question = replace(ASKED.questions[0], default=("Yes", "No") if wrong == "default" else ())
+    await toy.ask_handler.asked("toy", replace(ASKED, request_id=RequestId("q0")))
+    if wrong == "room":
+        toy.settings.__dict__["max_open_per_group"] = 1
+
+    with pytest.raises(MalformedRequest, match="default" if wrong == "default" else "open"):
+        await toy.ask_handler.asked("toy", replace(ASKED, questions=(question,)))
+
+    assert len(toy.index) == 1
 
 
 async def test_a_source_that_is_away_is_told_of_by_the_sweep(toy: Core) -> None:

@@ -13,22 +13,30 @@ from typing import Any
 
 import pytest
 from starlette.responses import PlainTextResponse
-from tests.prove.world import KEPT, World
+from tests.prove.world import KEPT, RESUMABLE, World
 from tests.waiting import DEADLINE_SECONDS
 
 from agent_runner.asking import Asker
 from pynchy import wire
 from pynchy.audit import AuditLog
+from pynchy.bridge.lifecycle import Delivered
 from pynchy.config import LauncherSettings
 from pynchy.errors import DuplicateRequest, MalformedRequest
 from pynchy.events import Event, EventKind
 from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailbox
+from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
-from pynchy.model import GroupName, Reply, RequestId, SessionId
+from pynchy.model import (
+    DeliveryPath,
+    GroupName,
+    PendingQuestion,
+    Reply,
+    RequestId,
+    SessionId,
+)
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import ShortIds
 from pynchy.safe_folder import Folder
@@ -279,3 +287,88 @@ def failing(number: int) -> Callable[..., Any]:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+async def test_a_question_that_cannot_be_ended_keeps_no_other_open(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.take(KEPT, "q0", ask({"question": "Go?"}))
+    await world.take(RESUMABLE, "q1", ask({"question": "Go?"}, request_id="q1"))
+    outcomes = world.folder / "ipc" / KEPT / "outcomes"
+    outcomes.rmdir()
+    outcomes.touch()
+    world.clock.move(timedelta(days=8))
+
+    await world.expiry.end_due()
+    world.clock.move(timedelta(seconds=10))
+    await world.expiry.end_due()
+
+    assert world.ledger.get((GroupName(RESUMABLE), RequestId("q1"))).ending is not None
+    assert world.ledger.get((GROUP, Q0)).ending is None
+    assert caplog.messages.count("expiry.question_failed") == 1
+    outcomes.unlink()
+    world.clock.move(timedelta(seconds=10))
+    await world.expiry.end_due()
+    assert world.ledger.get((GROUP, Q0)).ending is not None
+
+
+async def test_a_sweep_says_what_it_could_not_end_and_ends_the_others(world: World) -> None:
+    await world.take(KEPT, "q0", ask({"question": "Go?"}))
+    await world.take(RESUMABLE, "q1", ask({"question": "Go?"}, request_id="q1"))
+    outcomes = world.folder / "ipc" / KEPT / "outcomes"
+    outcomes.rmdir()
+    outcomes.touch()
+    world.clock.move(timedelta(days=8))
+
+    swept = await world.expiry.sweep(dry_run=False)
+
+    told = {finding.pending.request_id: (finding.why, finding.ending) for finding in swept}
+    assert "cannot be ended now" in told[Q0][0]
+    assert told[Q0][1] is None
+    assert told[RequestId("q1")][1] is not None
+
+
+def test_a_withdrawal_is_not_read_before_its_question_in_a_backlog(tmp_path: Path) -> None:
+    mailbox = Mailbox(tmp_path, GROUP)
+    mailbox.make()
+    for number in range(20):
+        for name in (f"q{number}.withdraw.json", f"q{number}.json"):
+            (mailbox.path / "tasks" / name).touch()
+
+    first = mailbox.requests(20)
+
+    assert not [name for name in first if "withdraw" in name]
+
+
+async def test_a_group_that_joins_spoils_no_listing_of_the_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mailboxes = Mailboxes(tmp_path, lambda _: None)
+    mailboxes.of(GROUP)
+
+    def joins(mailbox: Mailbox) -> bool:
+        mailboxes.of(GroupName(f"after-{mailbox.group}"))
+        return True
+
+    monkeypatch.setattr(Mailbox, "exists", joins)
+
+    assert mailboxes.groups() == [GROUP]
+
+
+async def test_stopping_a_session_whose_answer_just_arrived_is_no_error(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"request_id": "q1", "session_id": "s1"}
+    await world.take(RESUMABLE, "q1", ask({"question": "Go?"}, **fields))
+    await world.answers.answer(Reply("q1", "ana", "local", ("yes",)))
+    key = (GroupName(RESUMABLE), RequestId("q1"))
+    looked = world.tracker.liveness.is_lease_held
+
+    async def arrives(pending: PendingQuestion) -> bool:
+        held = await looked(pending)
+        await world.ledger.apply(key, Delivered(DeliveryPath.LIVE, NOON))
+        return held
+
+    monkeypatch.setattr(world.tracker.liveness, "is_lease_held", arrives)
+
+    assert await world.late.halt(key[0], SessionId("s1")) is False

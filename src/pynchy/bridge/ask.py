@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 from pynchy import wire
@@ -102,13 +103,19 @@ class AskHandler:
         key = (question.group, question.request_id)
         if not await self._is_known(key):
             pending = await asyncio.to_thread(self._pending_of, source, question)
+            self._check_room(pending)
+            _check_defaults(pending)
             with suppress(DuplicateRequest):
                 await self._ledger.record(pending)
 
-    async def cleared(self, group: GroupName, request_id: RequestId, reason: str) -> None:
+    async def cleared(
+        self, source: str, group: GroupName, request_id: RequestId, reason: str
+    ) -> None:
         """End a question that its source took back."""
-        ending = Ending(OutcomeKind.CLEARED, self._ledger.now(), reason=reason)
-        await self._end((group, request_id), ending)
+        pending = self._ledger.index.get((group, request_id))
+        if pending is not None and pending.source == source:
+            ending = Ending(OutcomeKind.CLEARED, self._ledger.now(), reason=reason)
+            await self._end(pending.key, ending)
 
     async def _ask(self, group: GroupName, request: wire.AskRequest) -> None:
         request_id = RequestId(request.request_id)
@@ -123,24 +130,22 @@ class AskHandler:
         if await asyncio.to_thread(self._mailboxes.of(group).has_response, request_id):
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
-        self._check_room(group, request)
         pending = await asyncio.to_thread(self._pending, group, request)
+        self._check_room(pending)
         _check_defaults(pending)
         await self._ledger.record(pending)
         await self._lost_answers.confirm_activity(group, pending.session_id)
 
-    def _check_room(self, group: GroupName, request: wire.AskRequest) -> None:
+    def _check_room(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if the group has as much open as it may have."""
-        index, settings = self._ledger.index, self._settings
+        index, settings, group = self._ledger.index, self._settings, pending.group
         if index.count_in_group(group) >= settings.max_open_per_group:
             full = f"{settings.max_open_per_group} questions of this group are open"
-        elif index.bytes_in_group(group) + request.size() > settings.max_open_size_per_group:
+        elif index.bytes_in_group(group) + pending.size_bytes > settings.max_open_size_per_group:
             full = "the open questions of this group are too large together"
         else:
             return
-        raise MalformedRequest(
-            f"{full}; withdraw some, or ask again later", RequestId(request.request_id)
-        )
+        raise MalformedRequest(f"{full}; withdraw some, or ask again later", pending.request_id)
 
     def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
         now = self._ledger.now()
@@ -172,7 +177,7 @@ class AskHandler:
         now = self._ledger.now()
         expires_at = now + self._settings.answer_ttl
         routing = self._settings.group(question.group)
-        return PendingQuestion(
+        pending = PendingQuestion(
             request_id=question.request_id,
             short_id=self._make_short_id(),
             group=question.group,
@@ -190,6 +195,7 @@ class AskHandler:
             cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
             source=source,
         )
+        return replace(pending, size_bytes=len(wire.pending_json(pending)))
 
     async def _cancel(self, key: Key) -> None:
         pending = self._ledger.index.get(key)

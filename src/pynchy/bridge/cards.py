@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from pynchy.aio import is_being_cancelled
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
@@ -155,7 +156,7 @@ class Cards:
         except TimeoutError as exc:
             raise ChannelUnavailable(f"no reply within {seconds:g} s") from exc
         except asyncio.CancelledError as exc:
-            if (task := asyncio.current_task()) is None or task.cancelling():
+            if is_being_cancelled():
                 raise
             # Nobody cancelled us: a library did that to its own call, and it must not pass
             # for a card that is still being sent.

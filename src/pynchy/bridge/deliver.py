@@ -19,14 +19,14 @@ from datetime import datetime, timedelta
 
 from pynchy import wire
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Dismissed, GaveUp, Held, Retried
-from pynchy.bridge.resume import NO_LAUNCHER, POLL_SECONDS, LateDelivery, other_parked
+from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held, Retried
+from pynchy.bridge.resume import NO_LAUNCHER, POLL_SECONDS, Arrived, LateDelivery, other_parked
 from pynchy.errors import IllegalTransition, NotUndelivered
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, State
 from pynchy.pending.base import Key
 from pynchy.sources.base import AnswerRoute, Unreachable
-from pynchy.tracking.liveness import Liveness
+from pynchy.tracking.redelivery import LostAnswers
 
 # There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
 UNDELIVERED_POLL_SECONDS = 30.0
@@ -121,13 +121,14 @@ class MailboxRoute:
         self,
         ledger: QuestionLedger,
         mailboxes: MailboxDirectory,
-        liveness: Liveness,
+        lost_answers: LostAnswers,
         late: LateDelivery,
         limits: DeliveryLimits,
     ) -> None:
         self._ledger = ledger
         self._mailboxes = mailboxes
-        self._liveness = liveness
+        self._lost_answers = lost_answers
+        self._liveness = lost_answers.liveness
         self._late = late
         self._grace = limits.receipt_grace
         self._keep_undelivered = limits.keep_undelivered
@@ -143,7 +144,7 @@ class MailboxRoute:
         pending = self._ledger.get(key)
         mailbox = self._mailboxes.of(pending.group)
         if pending.ending is not None and not await self._must_hear(key, mailbox):
-            await self._late.delivered(key, DeliveryPath.NONE)
+            await self._delivered(key, DeliveryPath.NONE)
             return
         grace_ends = self._ledger.now() + self._grace
         while (pending := self._ledger.get(key)).delivered is None:
@@ -199,9 +200,10 @@ class MailboxRoute:
         claim = pending.late.claim
         ours = bool(claim) and await asyncio.to_thread(mailbox.is_ours, pending.request_id, claim)
         if not ours and await asyncio.to_thread(mailbox.is_received, pending.request_id):
-            return await self._late.received(pending, DeliveryPath.LIVE)
+            return await self._received(pending, Arrived(DeliveryPath.LIVE, ""))
         if ours and await asyncio.to_thread(mailbox.is_resumed, pending.request_id):
-            return await self._late.received(pending, DeliveryPath.LATE)
+            arrived = Arrived(DeliveryPath.LATE, self._late.launch_of(pending))
+            return await self._received(pending, arrived)
         if pending.state is State.UNDELIVERED:
             if ours:  # a crash may have undone the release
                 await asyncio.to_thread(mailbox.release, pending.request_id, claim)
@@ -211,7 +213,18 @@ class MailboxRoute:
         if not self._late.can_resume(pending.group):
             await self._ledger.apply(pending.key, GaveUp(NO_LAUNCHER))
             return True
-        return await self._late.resume(pending)
+        result = await self._late.resume(pending)
+        return await self._received(pending, result) if isinstance(result, Arrived) else result
+
+    async def _received(self, pending: PendingQuestion, arrived: Arrived) -> bool:
+        """Take it that the agent has the answer; whether it lives to use it is to be seen."""
+        if arrived.launch is not None:
+            await self._lost_answers.handed_over(pending, arrived.launch)
+        return await self._delivered(pending.key, arrived.path)
+
+    async def _delivered(self, key: Key, path: DeliveryPath) -> bool:
+        await self._ledger.apply(key, Delivered(path, self._ledger.now()))
+        return True
 
     async def _dismiss_if_old(self, pending: PendingQuestion) -> bool:
         """Stop keeping an answer that nobody has come for in all that time; history keeps it."""

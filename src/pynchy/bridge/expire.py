@@ -10,8 +10,8 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from pynchy.bridge import matching
 from pynchy.bridge.deliver import Delivery
@@ -25,6 +25,7 @@ from pynchy.pending.base import Key
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_RETRY_AFTER = timedelta(seconds=10)
 NOBODY = "nobody answered in time"
 
 
@@ -51,6 +52,7 @@ class Expiry:
         self._delivery = delivery
         self._retention = retention
         self._due: list[tuple[datetime, Key]] = []
+        self._failing: set[Key] = set()
 
     def watch(self, pending: PendingQuestion) -> None:
         """Remember when the question is due."""
@@ -59,43 +61,61 @@ class Expiry:
     async def run(self) -> None:
         """End what is due, and tidy now and then, until cancelled."""
         while True:
+            await self.end_due()
             try:
-                await self.end_due()
                 await self._retention.tidy_if_due()
             except Exception:
-                log.exception("expiry.failed")
+                log.exception("retention.failed")
             await asyncio.sleep(_POLL_SECONDS)
 
     async def end_due(self) -> None:
-        """End every question that is due."""
+        """End every question that is due. One that cannot be ended is tried again soon."""
         while self._due and self._due[0][0] <= self._ledger.now():
-            due_at, key = heapq.heappop(self._due)
+            _, key = heapq.heappop(self._due)
             try:
                 pending = await self._end(key, self._if_due)
-            except Exception:
-                heapq.heappush(self._due, (due_at, key))
-                raise
+            except Exception as exc:  # noqa: BLE001 - what is wrong with one keeps no other open
+                self._tell_failed(key, exc)
+                heapq.heappush(self._due, (self._ledger.now() + _RETRY_AFTER, key))
+                continue
+            self._failing.discard(key)
             if pending is not None and pending.ending is None:
                 self.watch(pending)
+
+    def _tell_failed(self, key: Key, exc: Exception) -> None:
+        if key not in self._failing:
+            self._failing.add(key)
+            about = {"group": key[0], "id": key[1]}
+            log.error("expiry.question_failed", exc_info=exc, extra=about)
 
     async def sweep(self, *, dry_run: bool) -> list[StaleQuestion]:
         """Return what is stale and why; end what can be ended unless it is a dry run."""
         findings = await asyncio.to_thread(self._findings)
         if not dry_run:
-            for finding in findings:
-                if finding.ending is not None:
-                    await self._end(finding.pending.key, self._if_stale)
+            findings = [await self._end_stale(finding) for finding in findings]
             await self._retention.tidy()
         return findings
 
+    async def _end_stale(self, finding: StaleQuestion) -> StaleQuestion:
+        """End the question if it can be ended. Return what became of it."""
+        key = finding.pending.key
+        seen = self._ledger.index.get(key)
+        now = await asyncio.to_thread(self._look_at, seen)
+        if now is None or now.ending is None:
+            return finding
+        ending = now.ending
+        try:
+            # Who has begun to answer since we looked is not cut off.
+            await self._end(key, lambda pending: ending if pending == seen else ())
+        except Exception as exc:
+            log.exception("expiry.question_failed", extra={"group": key[0], "id": key[1]})
+            why = f"{finding.why}, but it cannot be ended now ({type(exc).__name__})"
+            return replace(finding, why=why, ending=None)
+        return finding
+
     async def report_orphans(self) -> None:
         """Tell of every open question that an answer could not be delivered to, as things are."""
-        try:
-            findings = await asyncio.to_thread(self._findings)
-        except OSError:
-            log.exception("expiry.orphans_failed")
-            return
-        for finding in findings:
+        for finding in await asyncio.to_thread(self._findings):
             if finding.pending.ending is None and finding.is_orphan:
                 self._ledger.publish_about(EventKind.ORPHANED, finding.pending, finding.why)
 
@@ -112,10 +132,6 @@ class Expiry:
         # Whoever begins to answer moves the deadline: there is no default any more.
         return self._ending(pending) if pending.due_at <= self._ledger.now() else ()
 
-    def _if_stale(self, pending: PendingQuestion) -> Ending | tuple[()]:
-        finding = self._finding(pending)
-        return finding.ending if finding and finding.ending else ()
-
     def _ending(self, pending: PendingQuestion) -> Ending:
         now = self._ledger.now()
         if pending.defaults_at is not None and pending.defaults_at <= now:
@@ -126,8 +142,17 @@ class Expiry:
         return Ending(OutcomeKind.EXPIRED, now, reason=reason)
 
     def _findings(self) -> list[StaleQuestion]:
-        found = [self._finding(pending) for pending in self._ledger.index]
+        found = [self._look_at(pending) for pending in list(self._ledger.index)]
         return [finding for finding in found if finding is not None]
+
+    def _look_at(self, pending: PendingQuestion | None) -> StaleQuestion | None:
+        """Return what is stale about the question. It looks at the disk."""
+        try:
+            return self._finding(pending) if pending else None
+        except OSError as exc:
+            about = {"group": pending.group if pending else "", "why": exc.strerror}
+            log.warning("group.unreadable", extra=about)
+            return None
 
     def _finding(self, pending: PendingQuestion) -> StaleQuestion | None:
         if pending.state is State.UNDELIVERED:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from pynchy import wire
 from pynchy.aio import FairSemaphore, LockMap
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Delivered, GaveUp, Held, ResumeFailed, Resuming, Unparked
+from pynchy.bridge.lifecycle import GaveUp, Held, ResumeFailed, Resuming, Unparked
+from pynchy.errors import IllegalTransition, UnknownQuestion
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
 from pynchy.model import (
@@ -48,6 +50,14 @@ _RESTATED = (
     "You had asked a person{about} with ask_user at {when} (request {request_id}). "
     "Here is that outcome again; if you have acted on it already, do not act on it twice."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Who asked has the answer, by that path. `launch` received it and may yet lose it."""
+
+    path: DeliveryPath
+    launch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +102,39 @@ class LateDelivery:
         """
         halted = []
         for pending in self._ledger.index.in_session(group, session_id):
-            on_its_way = pending.ending and not pending.is_at_rest and group in self._late
-            if on_its_way and not await self._tracker.liveness.is_lease_held(pending):
+            if not self._is_on_its_way(pending.key):
+                continue
+            lives = await self._tracker.liveness.is_lease_held(pending)
+            # It may have arrived while we looked.
+            if not lives and self._is_on_its_way(pending.key):
                 halted.append(pending.key)
-                self._stopped.add(pending.key)
-                if pending.key not in self._under_way:
-                    await self._give_up(pending.key, self._mailboxes.of(group), STOPPED)
+                await self._stop(pending.key)
         for key in halted:
             await self._at_rest(key)
         return bool(halted)
+
+    def _is_on_its_way(self, key: Key) -> bool:
+        pending = self._ledger.index.get(key)
+        if pending is None or pending.ending is None or pending.is_at_rest:
+            return False
+        return self.can_resume(key[0])
+
+    async def _stop(self, key: Key) -> None:
+        """Let the answer be kept, unless it arrives before that can be."""
+        self._stopped.add(key)
+        if key in self._under_way:
+            return  # whoever is at it looks, and keeps it
+        try:
+            with suppress(IllegalTransition, UnknownQuestion):
+                await self._give_up(key, self._mailboxes.of(key[0]), STOPPED)
+        finally:
+            self._stopped.discard(key)
 
     async def _at_rest(self, key: Key) -> None:
         while (pending := self._ledger.index.get(key)) and not pending.is_at_rest:
             await self._ledger.changed(key, self._ledger.version(key), POLL_SECONDS)
 
-    async def resume(self, pending: PendingQuestion) -> bool:
+    async def resume(self, pending: PendingQuestion) -> Arrived | bool:
         """Take the delivery one step further. Return False if there is nothing to do but wait."""
         mailbox = self._mailboxes.of(pending.group)
         late = self._late[pending.group]
@@ -118,9 +146,13 @@ class LateDelivery:
                 return False
             return await self._go_late_now(pending, mailbox, late)
 
+    def launch_of(self, pending: PendingQuestion) -> str:
+        """Return the name of the attempt that the question is at."""
+        return self._launch(pending).stem
+
     async def _go_late_now(
         self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
-    ) -> bool:
+    ) -> Arrived | bool:
         self._under_way.add(pending.key)
         try:
             session = (pending.group, pending.session_id)
@@ -130,13 +162,13 @@ class LateDelivery:
                     return await self._step_back(pending, mailbox)
                 runner = before or await self._resume(pending, mailbox, late)
             if runner is None:
-                return await self.received(pending, DeliveryPath.LIVE)
+                return Arrived(DeliveryPath.LIVE, "")
             if pending.key in self._stopped and not isinstance(runner, RunnerEnd):
                 await runner.stop()
-            await self._see_it_through(pending.key, mailbox, late, runner)
+            return await self._see_it_through(pending.key, mailbox, late, runner)
         finally:
             self._under_way.discard(pending.key)
-        return True
+            self._stopped.discard(pending.key)
 
     async def _started_before(self, pending: PendingQuestion, late: LateSettings) -> Runner | None:
         """Return the runner of an attempt that a host before this one has begun."""
@@ -147,7 +179,6 @@ class LateDelivery:
     async def _step_back(self, pending: PendingQuestion, mailbox: GroupMailbox) -> bool:
         """Leave the answer to the process that lives: it can ask for it."""
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
-        self._stopped.discard(pending.key)
         await self._ledger.apply(pending.key, Held())
         return True
 
@@ -190,19 +221,20 @@ class LateDelivery:
 
     async def _see_it_through(
         self, key: Key, mailbox: GroupMailbox, late: LateSettings, runner: Runner | RunnerEnd
-    ) -> None:
+    ) -> Arrived | bool:
         """Wait until the runner has the answer or has failed."""
         end = (
             runner if isinstance(runner, RunnerEnd) else await self._taken_in(key, mailbox, runner)
         )
         if end is None:
-            await self.received(self._ledger.get(key), DeliveryPath.LATE)
-        elif end.error is None:
-            await self.delivered(key, DeliveryPath.LATE)
-        elif end.stopped or key in self._stopped:
+            return Arrived(DeliveryPath.LATE, self.launch_of(self._ledger.get(key)))
+        if end.error is None:
+            return Arrived(DeliveryPath.LATE)
+        if end.stopped or key in self._stopped:
             await self._give_up(key, mailbox, STOPPED)
         else:
             await self._failed(key, mailbox, late, end.error)
+        return True
 
     async def _taken_in(self, key: Key, mailbox: GroupMailbox, runner: Runner) -> RunnerEnd | None:
         """Return None when the runner says that it has the answer, else how it ended."""
@@ -236,19 +268,6 @@ class LateDelivery:
         pending = self._ledger.get(key)
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
         await self._ledger.apply(key, GaveUp(f"{reason}; pynchy retry starts it again"))
-        self._stopped.discard(key)
-
-    async def received(self, pending: PendingQuestion, path: DeliveryPath) -> bool:
-        """Take it that the agent has the answer; whether it lives to use it is to be seen."""
-        launch = self._launch(pending).stem if path is DeliveryPath.LATE else ""
-        await self._lost_answers.handed_over(pending, launch)
-        return await self.delivered(pending.key, path)
-
-    async def delivered(self, key: Key, path: DeliveryPath) -> bool:
-        """Take it that the delivery has come to its end on that path."""
-        self._stopped.discard(key)
-        await self._ledger.apply(key, Delivered(path, self._ledger.now()))
-        return True
 
 
 def other_parked(ledger: QuestionLedger, pending: PendingQuestion) -> list[PendingQuestion]:

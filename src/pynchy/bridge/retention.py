@@ -45,7 +45,8 @@ class Retention:
         removed = await self._ledger.history.prune(now - retention.history, retention.history_size)
         await self._tracker.tidy(now - retention.history)
         open_ids = {pending.key for pending in self._ledger.index}
-        for group in {name for name, _ in open_ids} | set(self._mailboxes.groups()):
+        groups = await asyncio.to_thread(self._mailboxes.groups)
+        for group in {name for name, _ in open_ids} | set(groups):
             mailbox = self._mailboxes.of(group)
             kept = {request_id for name, request_id in open_ids if name == group}
             responses, rejected = now - retention.responses, now - retention.rejected

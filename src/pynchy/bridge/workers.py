@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pynchy.bridge.cards import Cards, Reshowing, to_settle
@@ -54,6 +54,7 @@ class QuestionWorkers(QuestionObserver):
         self._tasks = tasks
         self._reshowing = Reshowing(ledger, services.cards, settings)
         self._showing: set[Key] = set()
+        self._finishing: set[Key] = set()
 
     def question_recorded(self, pending: PendingQuestion) -> None:
         """Show a new question."""
@@ -64,15 +65,17 @@ class QuestionWorkers(QuestionObserver):
 
     def question_ended(self, pending: PendingQuestion) -> None:
         """Deliver an outcome, settle the cards, and close the question."""
-        if self._ledger.is_home(pending):
+        if self._ledger.is_home(pending) and pending.key not in self._finishing:
+            self._finishing.add(pending.key)
             self._spawn("finish", pending.key, self._finish)
 
-    def resume(self, keys: Iterable[Key]) -> None:
-        """Go on with what was loaded, wherever it had got to."""
-        for key in keys:
-            pending = self._ledger.get(key)
+    def resume(self) -> int:
+        """Go on with what was loaded, wherever it had got to. Return how many there are."""
+        loaded = list(self._ledger.index)
+        for pending in loaded:
             if self._ledger.is_home(pending):
                 self._resume(pending)
+        return len(loaded)
 
     def _resume(self, pending: PendingQuestion) -> None:
         if pending.ending is not None:
@@ -117,6 +120,7 @@ class QuestionWorkers(QuestionObserver):
             tasks.create_task(self._services.delivery.see_through(key))
             tasks.create_task(self._settle_until_finished(key))
         await self._ledger.close(key)
+        self._finishing.discard(key)
 
     async def _settle_until_finished(self, key: Key) -> None:
         sending = any(card.state is CardState.SENDING for card in self._ledger.get(key).cards)

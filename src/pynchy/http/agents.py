@@ -34,8 +34,8 @@ async def find_agents(context: HttpContext) -> list[AgentView]:
 async def find_live(context: HttpContext) -> list[LiveRunner]:
     """Return who lives, once for each session but for every lease that has asked something."""
     leased = await asyncio.to_thread(context.live_runners)
-    ask_handler = {(q.group, q.lease) for q in context.ledger.index if q.delivered is None}
-    found = [runner for runner in leased if (runner.group, runner.lease) in ask_handler]
+    askers = {(q.group, q.lease) for q in context.ledger.index if q.delivered is None}
+    found = [runner for runner in leased if (runner.group, runner.lease) in askers]
     ours = [
         LiveRunner(s.group, s.session_id, s.session_id)
         for s in context.session_context.tracker.running()
@@ -85,7 +85,7 @@ async def find_status(context: HttpContext) -> dict[str, Any]:
     for pending in context.ledger.index:
         states[pending.state] += 1
         urgent += pending.urgency is Urgency.HIGH and pending.state.waits_for_person
-    problems = context.problems()
+    problems = await context.problems()
     return {
         "status": "degraded" if problems else "ok",
         "problems": problems,

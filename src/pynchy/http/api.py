@@ -41,7 +41,7 @@ from pynchy.errors import (
 )
 from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
-from pynchy.http.auth import KNOWN, BodyTooLarge
+from pynchy.http.auth import KNOWN, BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import Body, Name
 from pynchy.http.context import BROWSER, HttpContext, last_ended_first, make_link, who
 from pynchy.http.pages import InboxPages
@@ -123,7 +123,7 @@ def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
             ValidationError: _invalid,
             HTTPException: _http_error,
             BodyTooLarge: _too_large,
-            TimeoutError: _too_slow,
+            BodyTooSlow: _too_slow,
             ClientDisconnect: _gone,
             OSError: _broken_disk,
         },
@@ -168,7 +168,7 @@ class _ApiRoutes:
         ]
 
     async def health(self, request: Request) -> Response:
-        problems = self._context.problems()
+        problems = await self._context.problems()
         status = "degraded" if problems else "ok"
         waiting = sum(p.state.waits_for_person for p in self._context.ledger.index)
         health: dict[str, object] = {"status": status, "open": waiting}

@@ -133,6 +133,10 @@ class BodyTooLarge(Exception):
     """More came than a body may have."""
 
 
+class BodyTooSlow(Exception):
+    """It was not whole within its time."""
+
+
 class _Capped:
     """Receives a body up to its cap and, all of it, within its time."""
 
@@ -145,8 +149,11 @@ class _Capped:
     async def __call__(self) -> Message:
         if self._whole:
             return await self._receive()
-        async with asyncio.timeout_at(self._deadline):
-            message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError as exc:
+            raise BodyTooSlow from exc
         self._left -= len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         if self._left < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,7 +42,7 @@ class HttpContext:
     history: History
     audit: AuditLog
     sign_in: SignIn
-    problems: Callable[[], list[str]]
+    problems: Callable[[], Awaitable[list[str]]]
     groups: Callable[[], list[GroupName]]
     live_runners: Callable[[], list[LiveRunner]]
     session_context: SessionContext

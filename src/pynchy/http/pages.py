@@ -171,6 +171,7 @@ class InboxPages:
         rows = await asyncio.to_thread(_rows, page)
         there_is_more = len(found) > skip + _HISTORY_PAGE
         older = {"q": q, "group": group, "outcome": outcome, "after": skip + _HISTORY_PAGE}
+        groups = await asyncio.to_thread(self._context.groups)
         return await self._page(
             request,
             "history",
@@ -178,7 +179,7 @@ class InboxPages:
             q=q,
             group=group,
             outcome=outcome,
-            groups=sorted({*self._context.groups(), *({group} if group else ())}),
+            groups=sorted({*groups, *({group} if group else ())}),
             filtered=bool(q or group or outcome or skip),
             more=f"/history?{urlencode(older)}" if there_is_more else "",
         )

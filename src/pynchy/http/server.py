@@ -13,13 +13,16 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pynchy.config import HttpSettings
 from pynchy.errors import HostError
+from pynchy.http.auth import host_name
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +120,12 @@ class HttpServer(uvicorn.Server):
             )
         )
 
+    async def serve_on(self, sock: socket.socket) -> None:
+        """Answer until told to exit. A host that nobody can reach is of no use: raise HostError."""
+        await self.serve([sock])
+        if not self.should_exit:
+            raise HostError("the HTTP interface has ended by itself")
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept, and let more of them queue than are taken in at once."""
         await super().startup(sockets)
@@ -164,3 +173,11 @@ def url_of(sock: socket.socket) -> str:
     """Return the address under which the socket is reached from this machine."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def names_of(sock: socket.socket, http: HttpSettings) -> list[str]:
+    """Return the names under which a request may ask for us: anything else is refused."""
+    bound = str(sock.getsockname()[0])
+    bound = f"[{bound}]" if ":" in bound else bound
+    public = host_name(urlsplit(http.public_url).netloc)
+    return ["127.0.0.1", "localhost", "[::1]", bound, public or bound, *http.allowed_hosts]

@@ -61,7 +61,7 @@ class Mailbox:
     def requests(self, limit: int) -> list[str]:
         """Return the names of requests that wait to be read, questions before what ends them."""
         names = [name for name in self.tasks.names() if name.endswith(".json")]
-        return sorted(names[:limit], key=lambda name: name.count("."))
+        return sorted(names, key=lambda name: name.count("."))[:limit]
 
     def read_request(self, name: str) -> bytes:
         """Return a request's content. Raise MalformedRequest for what must not be read."""
@@ -168,19 +168,25 @@ class Mailbox:
         """Forget responses, what runners began with, and refused requests from before then."""
         for name in self._responses.names():
             request_id = RequestId(name.removesuffix(".json"))
-            old = self._responses.stat(name).st_mtime < responses.timestamp()
-            if old and request_id not in keep:
+            if request_id not in keep and _is_older(self._responses, name, responses):
                 self.forget(request_id)
         # Also what was written for a session which a crash kept from ever being known.
         for name in [name for name in self._input.names() if name != SETTINGS_NAME]:
-            old = self._input.stat(name).st_mtime < responses.timestamp()
-            if old and RequestId(name) not in keep:
+            if RequestId(name) not in keep and _is_older(self._input, name, responses):
                 self._input.remove(name)
         # Not at the start, as elsewhere: an agent may be writing under such a name.
         self.tasks.clear_temporary(before=responses)
         stamp = _stamp(rejected)
         for name in [name for name in self._rejected.names() if name < stamp]:
             self._rejected.remove(name)
+
+
+def _is_older(folder: Folder, name: str, than: datetime) -> bool:
+    """True if the file was written before then; what has gone meanwhile was not."""
+    try:
+        return folder.stat(name).st_mtime < than.timestamp()
+    except FileNotFoundError:
+        return False
 
 
 def _stamp(at: datetime) -> str:
@@ -197,11 +203,12 @@ class Mailboxes:
 
     def of(self, group: GroupName) -> Mailbox:
         """Return the group's mailbox; its folders need not exist."""
-        if group not in self._mailboxes:
-            agent_uid = self._agent_uid_of(group)
-            self._mailboxes[group] = Mailbox(self.path, group, agent_uid=agent_uid)
-        return self._mailboxes[group]
+        if known := self._mailboxes.get(group):
+            return known
+        made = Mailbox(self.path, group, agent_uid=self._agent_uid_of(group))
+        # Threads ask too: all must get the same one.
+        return self._mailboxes.setdefault(group, made)
 
     def groups(self) -> list[GroupName]:
         """Return the groups whose mailboxes are in use."""
-        return [group for group, mailbox in self._mailboxes.items() if mailbox.exists()]
+        return [group for group, mailbox in list(self._mailboxes.items()) if mailbox.exists()]

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_runner import boxed
+from agent_runner import boxed, cores
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
@@ -165,8 +165,9 @@ class BubblewrapLauncher(SandboxLauncher):
         """Raise DeliveryFailed if the box hides a program that it is to run."""
         seen = [*self.shown(), *(bind.source for bind in box.binds)]
         path = box.env.get("PATH")
-        agent = box.env["PYNCHY_AGENT"]
-        for program in (box.command[0], shutil.which(agent, path=path) if agent else None):
+        agent = box.launch.chosen or self._settings.agent or ""
+        name = cores.load(agent).program if agent in cores.names() else agent
+        for program in (box.command[0], shutil.which(name, path=path) if name else None):
             for place in _ways_to(program):
                 if self._is_hidden(place) and not any(place.is_relative_to(s) for s in seen):
                     raise DeliveryFailed(

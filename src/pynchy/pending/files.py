@@ -76,6 +76,9 @@ class FileStore:
         self._check(pending.key, revision)
         await asyncio.to_thread(self._close, pending)
         del self._revisions[pending.key]
+        self._closed_lately[pending.short_id] = pending.key
+        while len(self._closed_lately) > _LATELY:
+            del self._closed_lately[next(iter(self._closed_lately))]
 
     async def watch(self) -> AsyncIterator[StoreChange]:
         """See PendingStore: the folder's lock keeps all others away."""
@@ -236,9 +239,6 @@ class FileStore:
         now_ns = time.time_ns()
         os.utime(history.path / name, ns=(now_ns, now_ns), follow_symlinks=False)
         self._folder(pending.group, "pending_questions").remove(name)
-        self._closed_lately[pending.short_id] = pending.key
-        while len(self._closed_lately) > _LATELY:
-            del self._closed_lately[next(iter(self._closed_lately))]
 
     def _find(self, group: GroupName, request_id: RequestId) -> PendingQuestion | None:
         folder = self._folder(group, "history")

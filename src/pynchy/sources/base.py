@@ -62,10 +62,19 @@ class SourceHandler(Protocol):
     """What a source calls."""
 
     async def asked(self, source: str, question: SourceQuestion) -> None:
-        """Record the question, durably. One that is known already is left alone."""
+        """Record the question, durably. One that is known already is left alone.
 
-    async def cleared(self, group: GroupName, request_id: RequestId, reason: str) -> None:
-        """End a question that its source took back: it is no longer asked, and not answered."""
+        Raise MalformedRequest for what cannot be asked: a default that could never be applied,
+        or more than the group may have open.
+        """
+
+    async def cleared(
+        self, source: str, group: GroupName, request_id: RequestId, reason: str
+    ) -> None:
+        """End a question that its source took back: it is no longer asked, and not answered.
+
+        A question of another source is left alone.
+        """
 
 
 class Source(Protocol):

@@ -70,7 +70,7 @@ class SessionControl:
 
     async def start(self, wanted: Wanted) -> Session:
         """Start a session. Raise UnknownSession for a group, or NotStarted with the reason."""
-        group = self._group(wanted.group)
+        group = await self._group(wanted.group)
         settings = self._launcher_settings(group, wanted.agent)
         launcher = self._tracker.liveness.launcher(group)
         if launcher is None:
@@ -117,8 +117,8 @@ class SessionControl:
         launcher = self._settings.group(group).launcher
         return (launcher.term_grace.total_seconds() if launcher else 0.0) + _STOP_MARGIN_SECONDS
 
-    def _group(self, name: str) -> GroupName:
-        known = {*self._settings.groups, *self._mailboxes.groups()}
+    async def _group(self, name: str) -> GroupName:
+        known = {*self._settings.groups, *await asyncio.to_thread(self._mailboxes.groups)}
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
             raise UnknownSession(f"no group is called {name}; known groups: {listed}")

@@ -32,6 +32,7 @@ class LostAnswers:
         mailboxes: MailboxDirectory,
     ) -> None:
         self.tracker = tracker
+        self.liveness = tracker.liveness
         self._questions = questions
         self._history = history
         self._mailboxes = mailboxes
@@ -72,7 +73,7 @@ class LostAnswers:
         marks = session.unconfirmed if session else ()
         used = 0
         for number, mark in enumerate(marks, start=1):
-            if await self.tracker.liveness.ended_in_order(pending.group, mark):
+            if await self.liveness.ended_in_order(pending.group, mark):
                 used = number  # who ended in order had used this one, and all before it
         self.tracker.confirm((pending.group, pending.session_id), used)
         found = [await self._find(pending.group, mark.request_id) for mark in marks[used:]]
@@ -82,13 +83,13 @@ class LostAnswers:
         """Return the mark with what must have received the answer, as far as that can be told."""
         mark = Unconfirmed(pending.request_id)
         launch = session.launches[-1] if session.launches else ""
-        if launch and self.tracker.liveness.runner_on(*session.key):
+        if launch and self.liveness.runner_on(*session.key):
             return replace(mark, launch=launch)
-        if leases := await self.tracker.liveness.leases_of(*session.key):
+        if leases := await self.liveness.leases_of(*session.key):
             return replace(mark, leases=leases)
         # It has ended before we noticed its receipt: then it was what had asked.
         asker = (pending.lease,) if pending.lease else ()
-        left = await self.tracker.liveness.is_left_behind(pending.group, pending.lease)
+        left = await self.liveness.is_left_behind(pending.group, pending.lease)
         if launch and session.launched_at and not left and session.launched_at <= pending.timestamp:
             return replace(mark, launch=launch)
         return replace(mark, leases=asker)

@@ -14,7 +14,7 @@ from urllib.parse import quote_from_bytes, unquote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.core import Around, Core
+from tests.core import make_core
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
 
@@ -26,7 +26,6 @@ from pynchy.http.context import HttpContext
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.sign_in import BrowserKeys, SignIn
-from pynchy.ipc.leases import Leases
 from pynchy.launchers.run_log import LogChunk
 from pynchy.model import Option, PendingQuestion, Question
 from pynchy.safe_folder import Folder
@@ -83,6 +82,10 @@ async def _no_output(_session: Session, after: int) -> LogChunk:
     return LogChunk("", after)
 
 
+async def _no_problems() -> list[str]:
+    return []
+
+
 class House:
     """The application with its guard, one open question, and nothing that runs by itself."""
 
@@ -91,18 +94,8 @@ class House:
         options = Settings()
         self._store = MemoryStore()
         channels = {"local": LocalChannel(), "web": WebChannel()}
-        core = Core(
-            Around(
-                folder,
-                clock,
-                options,
-                channels,
-                leases=Leases(30),
-                store=self._store,
-                sessions=MemorySessions(),
-                ipc=folder,
-            )
-        )
+        parts = {"store": self._store, "sessions": MemorySessions()}
+        core = make_core(folder, clock, options, channels, **parts)
         self.ledger = core.ledger
         sign_in = SignIn(
             Folder(folder), clock.now, link_ttl=options.web.link_ttl, browser_ttl=options.answer_ttl
@@ -118,7 +111,7 @@ class House:
             history=self._store,
             audit=core.audit,
             sign_in=sign_in,
-            problems=list,
+            problems=_no_problems,
             groups=list,
             live_runners=list,
             session_context=SessionContext(core.tracker, core.control, _no_output, options),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.core import Around, Core
+from tests.core import make_core, start
 from tests.prove.conftest import SEED
 from tests.prove.world import Inline, Tasks, memory_folder
 
@@ -27,7 +27,6 @@ from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import _wire as agent_wire
 from pynchy import wire
 from pynchy.bridge.deliver import DeliveryLimits
-from pynchy.bridge.resume import LateSettings
 from pynchy.config import Settings
 from pynchy.errors import MalformedRequest
 from pynchy.ipc.leases import Leases
@@ -98,11 +97,11 @@ class World:
 
     def __init__(self, folder: Path, clock: FakeClock, launcher: FakeLauncher) -> None:
         self.tasks = Tasks()
-        late = {RESUMABLE: LateSettings(launcher, 3, timedelta(seconds=10))}
         self.leases = Leases(LEASE_TTL.total_seconds(), lambda: clock.now().timestamp())
         limits = DeliveryLimits(timedelta(0), TTL)
         channels = {"local": FakeChannel("local")}
-        core = Core(Around(folder, clock, SETTINGS, channels, late, self.leases, limits))
+        parts = {"launchers": {RESUMABLE: launcher}, "leases": self.leases, "limits": limits}
+        core = make_core(folder, clock, SETTINGS, channels, **parts)
         self.core, self.audit, self.index, self.store = core, core.audit, core.index, core.store
         self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker
         self.expiry, self.ask_handler, self.answers = core.expiry, core.ask_handler, core.answers
@@ -111,7 +110,7 @@ class World:
 
     async def start(self) -> None:
         """Take up what the last host left."""
-        await self.core.start(self.tasks)
+        await start(self.core, self.tasks)
 
     async def stop(self) -> None:
         """Die: every task is cancelled where it is, memory is gone."""

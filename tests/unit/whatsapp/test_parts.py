@@ -139,7 +139,18 @@ def test_another_outbox_knows_what_was_begun_and_never_confirmed(tmp_path: Path)
     assert not again.is_ours("unknown", "another text")
 
 
-def test_a_shelf_that_is_used_for_months_does_not_grow(
+def test_a_card_whose_chat_was_corrected_is_sent_to_the_new_one(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    outbox.load()
+    card = card_of(make_pending())
+    outbox.begin(outbox.record(card, RequestId("q1"), "1@g.us", "1@g.us"), CARD, "a card")
+
+    record = outbox.record(card, RequestId("q1"), "2@g.us", "2@g.us")
+
+    assert (record.address, record.parts) == ("2@g.us", {})
+
+
+def test_a_queue_that_is_used_for_months_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pynchy.channels.whatsapp.inbound_queue._MAX_HANDLED", 5)

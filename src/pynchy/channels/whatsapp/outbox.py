@@ -77,9 +77,11 @@ class Outbox:
         return list(self._records.values())
 
     def record(self, card: Card, request_id: RequestId, jid: str, address: str) -> Record:
-        """Return what was sent about the question so far."""
+        """Return what was sent about the question to that chat so far."""
         known = self._records.get((card.group, request_id))
-        return known or Record(card.group, request_id, card.short_id, jid, address)
+        if known is not None and known.jid == jid:
+            return known
+        return Record(card.group, request_id, card.short_id, jid, address)
 
     def begin(self, record: Record, part: str, text: str) -> None:
         """Write down that the message is about to be sent."""
