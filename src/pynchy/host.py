@@ -27,8 +27,8 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.resume import LateDelivery, LateSettings
 from pynchy.bridge.retention import Retention
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
-from pynchy.channels.base import Channel
-from pynchy.channels.loading import OwnReplies, make_channels
+from pynchy.channels.base import Channel, ChannelReplies
+from pynchy.channels.loading import make_channels
 from pynchy.clock import SteadyClock
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
@@ -235,7 +235,7 @@ class Host:
         for name, channel in self._channels.items():
             # Before it is open: a start that is broken off leaves nothing behind.
             stack.push_async_callback(self._close_channel, name, channel)
-            problem = await self._try(name, channel.open(OwnReplies(name, self._core.answers)))
+            problem = await self._try(name, channel.open(ChannelReplies(name, self._core.answers)))
             if problem is not None:
                 self._unopened[name] = f"{name} could not be opened: {problem}"
 
@@ -360,8 +360,8 @@ def _late_settings(
 
 def _guarded(context: HttpContext, token: str, hosts: list[str]) -> AuthMiddleware:
     inbox = InboxPages(context)
-    passes = Credentials(token, context.cookie, context.sign_in.browser)
-    return AuthMiddleware(make_api(context, inbox), inbox.doorman, passes, hosts)
+    credentials = Credentials(token, context.cookie, context.sign_in.browser)
+    return AuthMiddleware(make_api(context, inbox), inbox.doorman, credentials, hosts)
 
 
 async def _link(context: HttpContext) -> str:

@@ -3,17 +3,20 @@
 WhatsApp, which needs a process for each, keeps them in tests/whatsapp/trouble.
 """
 
+from typing import Any
+
 import pytest
 from tests.contract.worlds import FakeWorld, SlackWorld, WhatsAppWorld
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.base import Channel, LocalChannel, WebChannel
-from pynchy.errors import AskingUnsupported
-from pynchy.model import Card, Question, RequestId
+from pynchy.errors import AskingUnsupported, InvalidReply
+from pynchy.model import Answer, Card, Question, Reply, RequestId
 from pynchy.testing import (
     PROMISES,
     Ability,
     ChannelWorld,
+    FakeReplyHandler,
     Promise,
     SeenCard,
     make_pending,
@@ -135,3 +138,19 @@ async def test_a_channel_that_cannot_ask_says_so() -> None:
         await Channel().send_ask_user(
             "", PENDING.request_id, PENDING.questions, card=card_of(PENDING)
         )
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"answers": (Answer(("Nonsense",)),)}, "no option"),
+        ({"answers": (Answer(("Yes", "No")),)}, "only one"),
+        ({"values": ("1",), "question": 9}, "no question 9"),
+    ],
+)
+async def test_the_suite_refuses_what_the_host_would_refuse(said: dict[str, Any], why: str) -> None:
+    handler = FakeReplyHandler({"U1"}, "room")
+    handler.put(PENDING)
+
+    with pytest.raises(InvalidReply, match=why):
+        await handler.answer(Reply("q1", "Ana", "fake", user_id="U1", chat="room", **said))

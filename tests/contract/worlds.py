@@ -82,7 +82,7 @@ class FakeWorld(ChannelWorld):
         said = [ending.describe() + settled[-1].card.delivery] if ending else []
         marks = ["again"] if sent.card.repeated else []
         text = "\n".join([*marks, sent.card.short_id, *words, *said])
-        return SeenCard(text, ending is None, sent)
+        return SeenCard(text, ending is None, sent, ())
 
     async def _say(
         self,

@@ -51,7 +51,7 @@ class WhatsAppStory(Story):
             waiter.cancel()
         assert closed is not None
         inbox = self.base / "data" / "whatsapp" / "inbox"
-        await until(lambda: not list(inbox.iterdir()), "an empty shelf")
+        await until(lambda: not list(inbox.iterdir()), "an empty queue")
         self.check(agent)
         return passed
 

@@ -58,7 +58,7 @@ WORDS: dict[str, type[StrEnum]] = {
 }
 
 # What a program that extends pynchy implements or calls.
-SEAMS: dict[str, type] = {"channel": Channel, "reply desk": ReplyHandler, "registry": Registry}
+SEAMS: dict[str, type] = {"channel": Channel, "reply handler": ReplyHandler, "registry": Registry}
 
 
 def routes() -> list[Route]:

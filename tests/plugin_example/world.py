@@ -30,7 +30,7 @@ class PostboxWorld(ChannelWorld):
     def cards(self) -> list[SeenCard]:
         paths = (self._folder / self.chat / "cards").glob("*.txt")
         shown = sorted(paths, key=lambda path: path.stat().st_mtime_ns)
-        return [SeenCard(p.read_text(), "Reply" in p.read_text(), p.name) for p in shown]
+        return [SeenCard(p.read_text(), "Reply" in p.read_text(), p.name, ()) for p in shown]
 
     def told(self, user: str) -> list[str]:
         return [path.read_text() for path in (self._home(user) / "told").glob("*.txt")]

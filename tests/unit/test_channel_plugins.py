@@ -14,8 +14,8 @@ from tests.unit.plugin_support import BROKEN, WORKS, put, use
 
 from pynchy.bridge.answer import AnswerService
 from pynchy.channels import plugins
-from pynchy.channels.base import ChannelContext
-from pynchy.channels.loading import OwnReplies, examine_channels, load_settings, make_channels
+from pynchy.channels.base import ChannelContext, ChannelReplies
+from pynchy.channels.loading import examine_channels, load_settings, make_channels
 from pynchy.channels.plugins import BUILT_IN, load_plugin
 from pynchy.cli import cli
 from pynchy.config import KNOWN_CHANNELS, GroupSettings, Settings
@@ -258,7 +258,7 @@ async def test_no_channel_can_say_that_it_needs_no_list_of_people() -> None:
     ledger.index.get.return_value = pending
     channels = {"toy": FakeChannel("toy", checks_users=False), "local": FakeChannel("local")}
     settings = Settings(channels={}, groups={"g1": GroupSettings(channels=("local",))})
-    desk = OwnReplies("toy", AnswerService(ledger, channels, settings))
+    desk = ChannelReplies("toy", AnswerService(ledger, channels, settings))
 
     for claimed in ("toy", "local"):
         reply = Reply(

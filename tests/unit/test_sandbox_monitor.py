@@ -1,4 +1,4 @@
-"""The keeper of a box, and the first program in one, without a box around them."""
+"""The monitor of a box, and the first program in one, without a box around them."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.job_runner import descendants
 from pynchy.launchers.sandbox import run_alone
 
-KEEPER = run_alone(sandbox_monitor.__name__)
+MONITOR = run_alone(sandbox_monitor.__name__)
 BOXED = run_alone(boxed.__name__)
 
 
@@ -25,7 +25,7 @@ def run(*command: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize(("code", "expected"), [("exit(0)", 0), ("exit(3)", 3)])
-@pytest.mark.parametrize("first", [KEEPER, BOXED], ids=["keeper", "boxed"])
+@pytest.mark.parametrize("first", [MONITOR, BOXED], ids=["monitor", "boxed"])
 def test_the_exit_code_is_that_of_the_command(first: list[str], code: str, expected: int) -> None:
     assert run(*first, "--", sys.executable, "-c", code).returncode == expected
 
@@ -64,7 +64,7 @@ def test_what_is_sent_to_the_near_end_arrives_at_the_one_address_and_comes_back(
 
         threading.Thread(target=shout, daemon=True).start()
         done = run(
-            *KEEPER, "--proxy", "127.0.0.1", str(server.getsockname()[1]), "--",
+            *MONITOR, "--proxy", "127.0.0.1", str(server.getsockname()[1]), "--",
             *BOXED, "--port", near, "--socket", "{sockets}/proxy", "--",
             sys.executable, "-c", CALL, near,
         )  # fmt: skip
@@ -101,7 +101,7 @@ def test_nothing_is_left_of_the_way_out_when_the_command_has_ended() -> None:
     port = str(free_port())
 
     done = run(
-        *KEEPER, "--proxy", "127.0.0.1", port, "--",
+        *MONITOR, "--proxy", "127.0.0.1", port, "--",
         sys.executable, "-c", look, "{sockets}/proxy",
     )  # fmt: skip
 
@@ -121,19 +121,19 @@ def test_nothing_is_left_of_the_way_out_when_the_command_has_ended() -> None:
 def test_what_takes_too_much_is_ended_and_that_is_said(code: str, words: str) -> None:
     limits = ("--memory", "50000000", "--tasks", "8")
 
-    done = run(*KEEPER, *limits, "--", sys.executable, "-c", f"import threading, time; {code}")
+    done = run(*MONITOR, *limits, "--", sys.executable, "-c", f"import threading, time; {code}")
 
     assert done.returncode == 137
     assert words in done.stdout
 
 
-async def test_a_keeper_that_is_asked_to_end_stays_until_its_box_has_ended(tmp_path: Path) -> None:
+async def test_a_monitor_that_is_asked_to_end_stays_until_its_box_has_ended(tmp_path: Path) -> None:
     hear = (
         "import pathlib, signal, sys, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
         "pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
     )
-    command = [*KEEPER, "--deaf", "--", *BOXED, "--", sys.executable, "-c", hear]
+    command = [*MONITOR, "--deaf", "--", *BOXED, "--", sys.executable, "-c", hear]
     process = subprocess.Popen([*command, str(tmp_path / "here")])  # noqa: ASYNC220 - only starts it
     await until((tmp_path / "here").exists, "the command")
 

@@ -14,16 +14,19 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 from tests.prove.world import KEPT, RESUMABLE, World
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, until
 
 from agent_runner.asking import Asker
 from pynchy import wire
+from pynchy.aio import cancelled_at_end
 from pynchy.audit import AuditLog
+from pynchy.bridge.ask import PREFIX
 from pynchy.bridge.lifecycle import Delivered
 from pynchy.config import LauncherSettings
 from pynchy.errors import DuplicateRequest, MalformedRequest
 from pynchy.events import Event, EventKind
 from pynchy.http.auth import AuthMiddleware, Credentials
+from pynchy.ipc.intake import Intake, Rate, Registry
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.ipc.watcher import Watcher
@@ -372,3 +375,36 @@ async def test_stopping_a_session_whose_answer_just_arrived_is_no_error(
     monkeypatch.setattr(world.tracker.liveness, "is_lease_held", arrives)
 
     assert await world.late.halt(key[0], SessionId("s1")) is False
+
+
+async def test_a_withdrawal_waits_for_a_question_that_could_not_be_recorded_yet(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = world.mailboxes.of(GROUP).path / "tasks"
+    (tasks / "q0.json").write_bytes(ask({"question": "Go?"}))
+    withdrawn = {"v": 1, "type": "ask_user:withdraw", "request_id": "q0"}
+    (tasks / "q0.withdraw.json").write_bytes(json.dumps(withdrawn).encode())
+    record, full = world.ledger.record, [OSError(errno.ENOSPC, "full")]
+
+    async def recorded(pending: PendingQuestion) -> None:
+        if full:
+            raise full.pop()
+        await record(pending)
+
+    monkeypatch.setattr(world.ledger, "record", recorded)
+    registry = Registry()
+    registry.register_prefix(PREFIX, world.ask_handler.handle)
+
+    async with cancelled_at_end() as running:
+        handler = world.ask_handler
+        intake = Intake(world.mailboxes, registry, handler, running, lambda: Rate(100.0, 100))
+        await intake.joined(GROUP)
+        intake.look(GROUP)
+        await until(lambda: not full, "the question to be tried")
+        intake.look(GROUP)
+        await until(lambda: not os.listdir(tasks), "both to be read")
+
+    found = world.index.get((GROUP, Q0)) or await world.store.find(GROUP, Q0)
+    assert found is not None
+    assert found.ending is not None
+    assert found.ending.outcome == "withdrawn"

@@ -6,7 +6,7 @@ answer at once one wins, and every other is told what won.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pynchy.bridge import matching
 from pynchy.bridge.cards import card_of
@@ -19,13 +19,10 @@ from pynchy.errors import (
     AmbiguousQuestion,
     InvalidReply,
     NotAllowed,
-    PartTaken,
     UnknownQuestion,
 )
 from pynchy.model import (
-    Answer,
     CardState,
-    Draft,
     Ending,
     GroupName,
     OutcomeKind,
@@ -56,18 +53,12 @@ class AnswerService:
     async def answer(self, reply: Reply) -> PendingQuestion:
         """See ReplyHandler."""
         pending = await self._open_question(reply)
-        given = [
-            Draft(number, answer, reply.by, reply.channel, reply.user_id or "")
-            for number, answer in _answers(pending, reply).items()
-        ]
+        given = matching.read_reply(pending, reply)
 
         def choose(now: PendingQuestion) -> Ending | list[PartlyAnswered]:
             # Others may have answered their parts since we looked.
-            _check_free(now.drafts, given)
-            drafts = {draft.question: draft for draft in (*now.drafts, *given)}
-            if len(drafts) < len(now.questions):
-                return [PartlyAnswered(draft) for draft in given]
-            return matching.complete(drafts.values(), self._ledger.now(), reply.channel)
+            ending = matching.complete(now, given, self._ledger.now())
+            return ending or [PartlyAnswered(draft) for draft in given]
 
         return await self._decide(pending, choose)
 
@@ -175,52 +166,3 @@ def _which(target: str, named: Sequence[PendingQuestion]) -> str:
     ]
     more = f" and {len(named) - len(listed)} more" if len(named) > len(listed) else ""
     return f"{target} is the request id of several; use a short id: {', '.join(listed)}{more}"
-
-
-def _check_free(drafts: Iterable[Draft], given: Iterable[Draft]) -> None:
-    """Raise PartTaken if somebody else has answered one of the parts; one's own may be changed."""
-    known = {draft.question: draft for draft in drafts}
-    for draft in given:
-        taken = known.get(draft.question, draft)
-        if not taken.has_author_of(draft):
-            number, answer = taken.question + 1, taken.answer.describe()
-            raise PartTaken(f"question {number} was answered by {taken.by} already: {answer}")
-
-
-def _answers(pending: PendingQuestion, reply: Reply) -> dict[int, Answer]:
-    """Return the answers in the reply, by the number of their question from 0."""
-    questions = pending.questions
-    if reply.question is None:
-        if reply.answers:
-            return _checked(pending, reply.answers)
-        spread = matching.spread(questions, reply.values)
-        return {n: _matched(pending, reply, n, values) for n, values in enumerate(spread)}
-    if not 1 <= reply.question <= len(questions):
-        raise InvalidReply(f"there is no question {reply.question}: choose 1 to {len(questions)}")
-    number = reply.question - 1
-    if reply.answers:
-        return {number: matching.check(questions[number], reply.answers[0])}
-    return {number: _matched(pending, reply, number, reply.values)}
-
-
-def _matched(
-    pending: PendingQuestion, reply: Reply, number: int, values: tuple[str, ...]
-) -> Answer:
-    # In a chat the number of the question is typed before the answer; elsewhere it has a place.
-    lead = f"{number + 1}: " if reply.chat and len(pending.questions) > 1 else ""
-    return matching.match(pending.questions[number], values, lead)
-
-
-def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:
-    if len(answers) != len(pending.questions):
-        raise InvalidReply(f"{len(pending.questions)} answers are needed, {len(answers)} came")
-    numbered = enumerate(zip(pending.questions, answers, strict=True))
-    # What is left empty stays as somebody has answered it before.
-    given = {
-        number: matching.check(question, answer)
-        for number, (question, answer) in numbered
-        if answer.describe().strip() or number + 1 not in pending.answered
-    }
-    if not given:
-        raise InvalidReply("an answer is missing")
-    return given

@@ -6,14 +6,68 @@ than taken as text, and everything else is free text, where the question accepts
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 
 from pynchy.choices import no_words, read_typed
-from pynchy.errors import InvalidReply
-from pynchy.model import Answer, Draft, Ending, OutcomeKind, Question
+from pynchy.errors import InvalidReply, PartTaken
+from pynchy.model import (
+    Answer,
+    Draft,
+    Ending,
+    OutcomeKind,
+    PendingQuestion,
+    Question,
+    Reply,
+)
 
 MAX_TEXT = 20_000
+
+
+def read_reply(pending: PendingQuestion, reply: Reply) -> list[Draft]:
+    """Return what the reply answers, question by question. Raise InvalidReply if it fits none."""
+    questions = pending.questions
+    if reply.question is None:
+        if reply.answers:
+            given = _checked(pending, reply.answers)
+        else:
+            values_of = enumerate(spread(questions, reply.values))
+            given = {n: _matched(pending, reply, n, values) for n, values in values_of}
+    elif not 1 <= reply.question <= len(questions):
+        raise InvalidReply(f"there is no question {reply.question}: choose 1 to {len(questions)}")
+    elif reply.answers:
+        given = {reply.question - 1: check(questions[reply.question - 1], reply.answers[0])}
+    else:
+        number = reply.question - 1
+        given = {number: _matched(pending, reply, number, reply.values)}
+    user_id = reply.user_id or ""
+    return [Draft(n, answer, reply.by, reply.channel, user_id) for n, answer in given.items()]
+
+
+def complete(pending: PendingQuestion, given: Sequence[Draft], at: datetime) -> Ending | None:
+    """Return the ending that all parts make with what is given now; None while some are missing.
+
+    Raise PartTaken if somebody else has answered one of them; one's own may be changed.
+    """
+    parts = {draft.question: draft for draft in pending.drafts}
+    for draft in given:
+        taken = parts.get(draft.question, draft)
+        if not taken.has_author_of(draft):
+            number, answer = taken.question + 1, taken.answer.describe()
+            raise PartTaken(f"question {number} was answered by {taken.by} already: {answer}")
+        parts[draft.question] = draft
+    if len(parts) < len(pending.questions):
+        return None
+    ordered = [parts[number] for number in sorted(parts)]
+    authors = {(draft.channel, draft.user_id) for draft in ordered}
+    return Ending(
+        OutcomeKind.ANSWERED,
+        at,
+        answers=tuple(draft.answer for draft in ordered),
+        by=", ".join(dict.fromkeys(draft.by for draft in ordered)),
+        channel=given[-1].channel,
+        user_id=(ordered[0].user_id or None) if len(authors) == 1 else None,
+    )
 
 
 def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -29,6 +83,29 @@ def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tu
             "give one for each, or answer one at a time with its number"
         )
     return tuple((value,) for value in values)
+
+
+def _matched(
+    pending: PendingQuestion, reply: Reply, number: int, values: tuple[str, ...]
+) -> Answer:
+    # In a chat the number of the question is typed before the answer; elsewhere it has a place.
+    lead = f"{number + 1}: " if reply.chat and len(pending.questions) > 1 else ""
+    return match(pending.questions[number], values, lead)
+
+
+def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:
+    if len(answers) != len(pending.questions):
+        raise InvalidReply(f"{len(pending.questions)} answers are needed, {len(answers)} came")
+    numbered = enumerate(zip(pending.questions, answers, strict=True))
+    # What is left empty stays as somebody has answered it before.
+    given = {
+        number: check(question, answer)
+        for number, (question, answer) in numbered
+        if answer.describe().strip() or number + 1 not in pending.answered
+    }
+    if not given:
+        raise InvalidReply("an answer is missing")
+    return given
 
 
 def match(question: Question, values: tuple[str, ...], lead: str = "") -> Answer:
@@ -56,20 +133,6 @@ def check(question: Question, answer: Answer, lead: str = "") -> Answer:
     if text and not taken:
         raise InvalidReply(no_words(question, lead))
     return Answer(answer.selected, text)
-
-
-def complete(drafts: Iterable[Draft], at: datetime, channel: str | None) -> Ending:
-    """Return the ending that drafts for every question make together."""
-    ordered = sorted(drafts, key=lambda draft: draft.question)
-    ids = {(draft.channel, draft.user_id) for draft in ordered}
-    return Ending(
-        OutcomeKind.ANSWERED,
-        at,
-        answers=tuple(draft.answer for draft in ordered),
-        by=", ".join(dict.fromkeys(draft.by for draft in ordered)),
-        channel=channel,
-        user_id=(ordered[0].user_id or None) if len(ids) == 1 else None,
-    )
 
 
 def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:

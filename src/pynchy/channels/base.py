@@ -7,7 +7,7 @@ answer and which answer wins is the bridge's business. Showing may fail; settlin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -51,6 +51,27 @@ class ReplyHandler(Protocol):
 
     def open_cards(self, channel: str) -> list[ShownCard]:
         """Return what the channel shows of open questions, also from before a restart."""
+
+
+class ChannelReplies(ReplyHandler):
+    """The reply handler as one channel gets it: whatever it passes on is said in that channel."""
+
+    def __init__(self, channel: str, handler: ReplyHandler) -> None:
+        self._channel = channel
+        self._handler = handler
+
+    async def answer(self, reply: Reply) -> PendingQuestion:
+        """See ReplyHandler."""
+        return await self._handler.answer(replace(reply, channel=self._channel))
+
+    async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
+        """See ReplyHandler."""
+        return await self._handler.decline(replace(reply, channel=self._channel), reason)
+
+    def open_cards(self, channel: str) -> list[ShownCard]:
+        """See ReplyHandler."""
+        del channel
+        return self._handler.open_cards(self._channel)
 
 
 class Channel:

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ConfigDict
 
-from pynchy.channels.base import Channel, ChannelContext, ReplyHandler
+from pynchy.channels.base import Channel, ChannelContext
 from pynchy.channels.plugins import BUILT_IN, ChannelPlugin, known_names, load_plugin, usurped_names
 from pynchy.config import ChannelSettings, GroupSettings, Settings
 from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
 from pynchy.config.loading import read_settings
 from pynchy.errors import ChannelUnavailable, ConfigError, PluginBroken
 from pynchy.findings import Finding, problem, warning
-from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
+from pynchy.model import Card, Question, RequestId
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -121,27 +120,6 @@ class UnloadedChannel(Channel):
     def problem(self) -> str | None:
         """See Channel."""
         return self._why
-
-
-class OwnReplies(ReplyHandler):
-    """The reply handler as one channel gets it: whatever it passes on is said in that channel."""
-
-    def __init__(self, channel: str, handler: ReplyHandler) -> None:
-        self._channel = channel
-        self._handler = handler
-
-    async def answer(self, reply: Reply) -> PendingQuestion:
-        """See ReplyHandler."""
-        return await self._handler.answer(replace(reply, channel=self._channel))
-
-    async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
-        """See ReplyHandler."""
-        return await self._handler.decline(replace(reply, channel=self._channel), reason)
-
-    def open_cards(self, channel: str) -> list[ShownCard]:
-        """See ReplyHandler."""
-        del channel
-        return self._handler.open_cards(self._channel)
 
 
 def _plugin(name: str) -> ChannelPlugin:

@@ -80,12 +80,12 @@ class AuthMiddleware:
     """
 
     def __init__(
-        self, app: ASGIApp, doorman: ASGIApp, passes: Credentials, hosts: Iterable[str]
+        self, app: ASGIApp, doorman: ASGIApp, credentials: Credentials, hosts: Iterable[str]
     ) -> None:
         self._app = app
         self._doorman = doorman
-        self._passes = passes
-        self._token = passes.token.encode()
+        self._credentials = credentials
+        self._token = credentials.token.encode()
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,8 +125,8 @@ class AuthMiddleware:
         return scheme.lower() == "bearer" and secrets.compare_digest(given.encode(), self._token)
 
     def _browser(self, headers: Headers) -> Browser | None:
-        token = cookie_parser(headers.get("cookie", "")).get(self._passes.cookie)
-        return self._passes.browser(token) if token else None
+        token = cookie_parser(headers.get("cookie", "")).get(self._credentials.cookie)
+        return self._credentials.browser(token) if token else None
 
 
 class BodyTooLarge(Exception):

@@ -74,23 +74,23 @@ def session_routes(session_context: SessionContext) -> list[Route]:
 
 class _SessionRoutes:
     def __init__(self, session_context: SessionContext) -> None:
-        self._floor = session_context
+        self._context = session_context
 
     async def listed(self, _request: Request) -> Response:
-        return _json([self._floor.view(session) for session in self._floor.tracker.sessions()])
+        return _json([self._context.view(session) for session in self._context.tracker.sessions()])
 
     async def session(self, request: Request) -> Response:
-        return _json(self._floor.view(self._floor.tracker.find(request.path_params["id"])))
+        return _json(self._context.view(self._context.tracker.find(request.path_params["id"])))
 
     async def run(self, request: Request) -> Response:
         body = RunBody.model_validate_json(await request.body())
         wanted = Wanted(body.group, body.prompt, body.agent or "")
-        return _json(self._floor.view(await self._floor.control.start(wanted)), 201)
+        return _json(self._context.view(await self._context.control.start(wanted)), 201)
 
     async def stop(self, request: Request) -> Response:
         body = StopBody.model_validate_json(await request.body() or b"{}")
-        session, end = await self._floor.control.stop(request.path_params["id"], body.by)
-        return _json({**self._floor.view(session), "end": end.error or "ended by itself"})
+        session, end = await self._context.control.stop(request.path_params["id"], body.by)
+        return _json({**self._context.view(session), "end": end.error or "ended by itself"})
 
     async def log(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
@@ -98,11 +98,11 @@ class _SessionRoutes:
             raise HTTPException(400, "after is a number of bytes")
         target = request.path_params["id"]
         try:
-            session = self._floor.tracker.find(target)
+            session = self._context.tracker.find(target)
         except UnknownSession:
             # The word may be the end of an id.
-            return _json(self._floor.view(self._floor.tracker.find(f"{target}/log")))
-        piece = await self._floor.output(session, int(after))
+            return _json(self._context.view(self._context.tracker.find(f"{target}/log")))
+        piece = await self._context.output(session, int(after))
         return _json({"text": piece.text, "next": piece.next, "state": session.state})
 
 

@@ -94,7 +94,7 @@ class Rate:
 
 
 @dataclass(slots=True)
-class _Inbox:
+class _Waiting:
     """What a group's worker has been told of and has not yet looked at."""
 
     rate: Rate
@@ -119,13 +119,13 @@ class Intake:
         self._handler = handler
         self._tasks = tasks
         self._rate = rate
-        self._inboxes: dict[GroupName, _Inbox] = {}
+        self._waiting: dict[GroupName, _Waiting] = {}
 
     async def joined(self, group: GroupName) -> None:
         """Take up a new group, or one whose folders were removed meanwhile."""
         await self._handler.joined(group)
-        if group not in self._inboxes:
-            self._inboxes[group] = _Inbox(self._rate())
+        if group not in self._waiting:
+            self._waiting[group] = _Waiting(self._rate())
             self._tasks.create_task(self._work(group), name=f"intake {group}")
 
     def is_whole(self, group: GroupName) -> bool:
@@ -135,8 +135,8 @@ class Intake:
     def noticed(self, group: GroupName, name: str) -> None:
         """Remember a file that has appeared."""
         if name.endswith(".json"):
-            self._inboxes[group].names[name] = None
-            self._inboxes[group].wake.set()
+            self._waiting[group].names[name] = None
+            self._waiting[group].wake.set()
             return
         stem, dot, suffix = name.rpartition(".")
         if f"{dot}{suffix}" in _RECEIPTS and wire.usable_id(stem):
@@ -144,30 +144,30 @@ class Intake:
 
     def look(self, group: GroupName) -> None:
         """Have the folder listed."""
-        self._inboxes[group].look = True
-        self._inboxes[group].wake.set()
+        self._waiting[group].look = True
+        self._waiting[group].wake.set()
 
     async def _work(self, group: GroupName) -> None:
-        inbox = self._inboxes[group]
+        waiting = self._waiting[group]
         mailbox = self._mailboxes.of(group)
         while True:
-            await inbox.wake.wait()
-            inbox.wake.clear()
+            await waiting.wake.wait()
+            waiting.wake.clear()
             try:
-                await self._empty(inbox, mailbox)
+                await self._empty(waiting, mailbox)
             except OSError as exc:
                 log.debug("group.folder_gone", extra={"group": group, "why": exc.strerror})
 
-    async def _empty(self, inbox: _Inbox, mailbox: Mailbox) -> None:
+    async def _empty(self, waiting: _Waiting, mailbox: Mailbox) -> None:
         """Handle what was noticed, then what a look at the folder shows."""
-        hinted, inbox.names = list(inbox.names), {}
+        hinted, waiting.names = list(waiting.names), {}
         for name in hinted:
-            await inbox.rate.take()
+            await waiting.rate.take()
             await self._handle(mailbox, name, whole=True)
-        if inbox.look:
-            inbox.look = False
+        if waiting.look:
+            waiting.look = False
             for name in await asyncio.to_thread(mailbox.requests, BATCH):
-                await inbox.rate.take()
+                await waiting.rate.take()
                 await self._handle(mailbox, name, whole=False)
 
     async def _handle(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
@@ -178,6 +178,8 @@ class Intake:
             log.exception("request.failed", extra={"group": mailbox.group})
 
     async def _take(self, mailbox: Mailbox, name: str, *, whole: bool) -> None:
+        if await asyncio.to_thread(mailbox.has_question_of, name):
+            return  # its turn comes at a later look
         content = b""
         try:
             try:

@@ -70,6 +70,11 @@ class Mailbox:
         except UnsafeFile as exc:
             raise MalformedRequest(str(exc), wire.usable_id(name.removesuffix(".json"))) from exc
 
+    def has_question_of(self, name: str) -> bool:
+        """True if the request is about a question that has itself not been read yet."""
+        stem = name.removesuffix(".json").rpartition(".")[0]
+        return bool(stem) and self.tasks.has(f"{stem}.json")
+
     def drop_request(self, name: str) -> None:
         """Remove a request that has been dealt with."""
         self.tasks.remove(name)

@@ -78,7 +78,7 @@ class BubblewrapLauncher(SandboxLauncher):
         limits = ("--memory", str(self._settings.memory), "--tasks", str(self._settings.pids))
         # Unread until the box is shut: a path for modules or libraries may lead into it.
         env = {**self.harmless(), boxed.ENVIRONMENT: json.dumps(box.env)}
-        return Program(self.keep(argv, "--deaf", *limits), None, env)
+        return Program(self.monitored(argv, "--deaf", *limits), None, env)
 
     def hidden(self) -> list[Path]:
         """Return the folders that are empty in the box, none of them inside another."""

@@ -33,11 +33,11 @@ class CommandLauncher(JobLauncher):
             "ipc_dir": str(launch.ipc_dir),
         }
         cwd = self._settings.cwd
-        env = {**self._environ, **self._settings.env, **fill_placeholders(launch)}
+        env = {**self._environ, **self._settings.env, **runner_environ(launch)}
         return Program(self._settings.argv(fill), str(cwd) if cwd else None, env)
 
 
-def fill_placeholders(launch: Launch) -> dict[str, str]:
+def runner_environ(launch: Launch) -> dict[str, str]:
     """Return what every runner finds in its environment."""
     known = {"PYNCHY_AGENT": launch.agent, "PYNCHY_TASK": launch.task}
     return {

@@ -78,7 +78,7 @@ class DockerLauncher(SandboxLauncher):
         # What an image starts by itself would take our command for its arguments.
         argv += ["--entrypoint", "", self._settings.image, *self._command(box)]
         if self._settings.proxy:
-            argv = self.keep(argv)
+            argv = self.monitored(argv)
         env = {**self._environ, **{k: v for k, v in box.env.items() if not _is_engines_own(k)}}
         return Program(argv, None, env, (self._settings.engine, "rm", "--force", name))
 

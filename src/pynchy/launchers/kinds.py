@@ -42,23 +42,23 @@ class LauncherContext:
 
 
 def make_launcher(
-    place: LauncherContext, group: GroupSettings, environ: Mapping[str, str]
+    context: LauncherContext, group: GroupSettings, environ: Mapping[str, str]
 ) -> Launcher:
     """Return the group's launcher. Raise ConfigError if it has none."""
     settings = group.launcher
     if settings is None:
-        raise ConfigError(f"group {place.group} has no launcher")
+        raise ConfigError(f"group {context.group} has no launcher")
     match settings.kind:
         case "command":
-            return CommandLauncher(place.data, place.group, settings, environ)
+            return CommandLauncher(context.data, context.group, settings, environ)
         case "process":
-            return ProcessLauncher(place.data, place.group, settings, environ)
+            return ProcessLauncher(context.data, context.group, settings, environ)
         case "bubblewrap":
             boxed: type[SandboxLauncher] = BubblewrapLauncher
         case "docker":
             boxed = DockerLauncher
-    launcher = boxed(place.data, place.group, settings, environ, group.agent_uid)
-    launcher.settings_file = place.settings_file
+    launcher = boxed(context.data, context.group, settings, environ, group.agent_uid)
+    launcher.settings_file = context.settings_file
     return launcher
 
 

@@ -16,7 +16,7 @@ from agent_runner import cores
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers.base import Launch
-from pynchy.launchers.command import fill_placeholders
+from pynchy.launchers.command import runner_environ
 from pynchy.launchers.jobs import JobLauncher, Program
 from pynchy.model import GroupName
 
@@ -42,7 +42,7 @@ class ProcessLauncher(JobLauncher):
         """See JobLauncher."""
         settings = self._settings
         agent = launch.chosen or settings.agent or ""
-        env = {**self._environ, **settings.env, "PYNCHY_AGENT": agent, **fill_placeholders(launch)}
+        env = {**self._environ, **settings.env, "PYNCHY_AGENT": agent, **runner_environ(launch)}
         if launch.home:
             env["HOME"] = launch.home
         runner = find_runner(settings, env) or settings.runner

@@ -21,7 +21,7 @@ from pynchy.config import LauncherSettings, split_address
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
-from pynchy.launchers.command import fill_placeholders
+from pynchy.launchers.command import runner_environ
 from pynchy.launchers.jobs import JobLauncher, Program
 from pynchy.model import GroupName
 
@@ -177,7 +177,7 @@ class SandboxLauncher(JobLauncher):
         env = self.environment()
         env |= {
             "PYNCHY_AGENT": agent,
-            **fill_placeholders(replace(launch, ipc_dir=Path(self.inside(mailbox)))),
+            **runner_environ(replace(launch, ipc_dir=Path(self.inside(mailbox)))),
         }
         initial = mailbox / launch.initial.resolve().relative_to(mailbox)
         command = [self.runner(), "--initial", self.inside(initial), "--agent", agent]
@@ -190,7 +190,7 @@ class SandboxLauncher(JobLauncher):
         """Return the command with what comes before it in the box."""
         return [*boxed, *options, *self._way_out(), "--", *command]
 
-    def keep(self, argv: list[str], *options: str) -> list[str]:
+    def monitored(self, argv: list[str], *options: str) -> list[str]:
         """Return what runs the box with its monitor before it."""
         if self._settings.proxy:
             host, port = split_address(self._settings.proxy)

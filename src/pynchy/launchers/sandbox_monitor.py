@@ -1,4 +1,4 @@
-"""Keep one box: look after its limits, and be the far end of its one way out.
+"""Watch over one box: look after its limits, and be the far end of its one way out.
 
     python -m pynchy.launchers.sandbox_monitor [--proxy HOST PORT] [--memory BYTES --tasks N] -- …
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pynchy.bridge.cards import card_of
+from pynchy.channels.base import ChannelReplies
 from pynchy.model import (
     Answer,
     Ending,
@@ -57,7 +58,8 @@ class HostRole:
 
     async def open(self) -> None:
         """Open the channel, and wait until it says that all is well."""
-        await self.world.channel.open(self.handler)
+        channel = self.world.channel
+        await channel.open(ChannelReplies(channel.name, self.handler))
         await self.until(lambda: self.world.channel.problem() is None, "the channel to be well")
 
     async def restart(self) -> None:

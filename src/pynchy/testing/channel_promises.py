@@ -254,9 +254,9 @@ async def a_settled_card_says_who_answered_what(host: HostRole) -> None:
 @_promise()
 async def a_settled_card_says_that_nobody_answered(host: HostRole) -> None:
     asked = await host.show(DEPLOY)
-    before = host.world.sees()
-    await host.settle(asked, Ending(OutcomeKind.EXPIRED, NOON))
-    await host.until(lambda: host.world.sees() != before, "the card to say so")
+    ending = Ending(OutcomeKind.EXPIRED, NOON, reason="nobody answered in time")
+    await host.settle(asked, ending)
+    await host.sees("nobody answered")
 
 
 @_promise()

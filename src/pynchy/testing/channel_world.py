@@ -14,10 +14,8 @@ from typing import Self
 
 from pynchy.bridge import matching
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.errors import AlreadyOver, InvalidReply, NotAllowed, ReplyRejected, UnknownQuestion
+from pynchy.errors import AlreadyOver, NotAllowed, ReplyRejected, UnknownQuestion
 from pynchy.model import (
-    Answer,
-    Draft,
     Ending,
     OutcomeKind,
     PendingQuestion,
@@ -59,7 +57,7 @@ class SeenCard:
     text: str
     takes_answers: bool
     handle: object
-    mentions: tuple[str, ...] = ()
+    mentions: tuple[str, ...]
 
 
 class ChannelWorld(ABC):
@@ -166,24 +164,25 @@ class FakeReplyHandler(ReplyHandler):
         """See ReplyHandler."""
         pending = self._judged(reply)
         try:
-            given = _answers(pending, reply)
-        except InvalidReply:
+            given = matching.read_reply(pending, reply)
+            ending = matching.complete(pending, given, NOON)
+        except ReplyRejected:
             self.refused.append(reply)
             raise
         self.accepted.append(reply)
-        drafts = {draft.question: draft for draft in pending.drafts}
-        drafts |= {number: Draft(number, answer, reply.by) for number, answer in given.items()}
-        if len(drafts) < len(pending.questions):
-            return self._keep(replace(pending, drafts=tuple(drafts.values())))
-        answers = tuple(drafts[number].answer for number in sorted(drafts))
-        return self._end(pending, Ending(OutcomeKind.ANSWERED, NOON, answers, by=reply.by), reply)
+        if ending is not None:
+            return self._end(pending, ending)
+        drafts = {draft.question: draft for draft in (*pending.drafts, *given)}
+        return self._keep(replace(pending, drafts=tuple(drafts.values())))
 
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """See ReplyHandler."""
         pending = self._judged(reply)
         self.accepted.append(reply)
-        ending = Ending(OutcomeKind.DECLINED, NOON, by=reply.by, reason=reason)
-        return self._end(pending, ending, reply)
+        ending = Ending(
+            OutcomeKind.DECLINED, NOON, by=reply.by, reason=reason, channel=reply.channel
+        )
+        return self._end(pending, ending)
 
     def open_cards(self, channel: str) -> list[ShownCard]:
         """See ReplyHandler."""
@@ -206,7 +205,7 @@ class FakeReplyHandler(ReplyHandler):
         pending = self.questions.get(reply.target) or self._with_short_id(reply.target)
         if refusal is not None:
             raise refusal
-        if pending is None:
+        if pending is None or reply.group not in {None, pending.group}:
             raise UnknownQuestion(f"no question has the id {reply.target}")
         if reply.user_id not in self._allowed or reply.chat != self._chat:
             raise NotAllowed("you are not on the list of people who may answer this")
@@ -217,24 +216,9 @@ class FakeReplyHandler(ReplyHandler):
     def _with_short_id(self, short_id: str) -> PendingQuestion | None:
         return next((p for p in self.questions.values() if p.short_id == short_id), None)
 
-    def _end(self, pending: PendingQuestion, ending: Ending, reply: Reply) -> PendingQuestion:
-        ended = replace(ending, channel=reply.channel)
-        return self._keep(replace(pending, ending=ended, state=State.DELIVERING, drafts=()))
+    def _end(self, pending: PendingQuestion, ending: Ending) -> PendingQuestion:
+        return self._keep(replace(pending, ending=ending, state=State.DELIVERING, drafts=()))
 
     def _keep(self, pending: PendingQuestion) -> PendingQuestion:
         self.questions[pending.request_id] = pending
         return pending
-
-
-def _answers(pending: PendingQuestion, reply: Reply) -> dict[int, Answer]:
-    """Return the answers in the reply, by the number of their question from 0."""
-    questions = pending.questions
-    if reply.question is None:
-        if reply.answers:
-            return dict(enumerate(reply.answers))
-        spread = enumerate(matching.spread(questions, reply.values))
-        return {number: matching.match(questions[number], values) for number, values in spread}
-    number = reply.question - 1
-    if reply.answers:
-        return {number: reply.answers[0]}
-    return {number: matching.match(questions[number], reply.values)}

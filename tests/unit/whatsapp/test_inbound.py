@@ -1,4 +1,4 @@
-"""How what lies on the shelf is judged, also again after a crash."""
+"""How what lies on the queue is judged, also again after a crash."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -107,7 +107,7 @@ class Host:
         await asyncio.wait([task])
 
     async def emptied(self) -> None:
-        await until(lambda: not self.queue.waiting(), "an empty shelf")
+        await until(lambda: not self.queue.waiting(), "an empty queue")
 
 
 def ana_says(text: str, message_id: str = "3EB0", seconds: float = 60.0) -> InboundMessage:
@@ -186,7 +186,7 @@ async def test_a_message_that_cannot_be_read_does_not_stop_the_others(
     assert [draft.answer.selected for draft in desk.pending.drafts] == [("No",)]
 
 
-async def test_nobody_hears_that_an_answer_was_not_taken_because_the_shelf_is_stuck(
+async def test_nobody_hears_that_an_answer_was_not_taken_because_the_queue_is_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pynchy.channels.whatsapp.inbound._RETRY_SECONDS", 0.0)

@@ -70,7 +70,7 @@ def test_an_address_is_the_same_however_it_is_written(written: str, expected: st
         SAID.to_json().replace(b"1.0", b"null"),
     ],
 )
-def test_a_damaged_message_on_the_shelf_is_nothing_and_stops_nothing(
+def test_a_damaged_message_on_the_queue_is_nothing_and_stops_nothing(
     tmp_path: Path, content: bytes
 ) -> None:
     queue = InboundQueue(tmp_path)
@@ -82,7 +82,7 @@ def test_a_damaged_message_on_the_shelf_is_nothing_and_stops_nothing(
     assert queue.waiting() == ["bad"]
 
 
-def test_what_is_read_from_the_shelf_is_what_was_put_there(tmp_path: Path) -> None:
+def test_what_is_read_from_the_queue_is_what_was_put_there(tmp_path: Path) -> None:
     queue = InboundQueue(tmp_path)
     queue.make()
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from weakref import WeakValueDictionary
 
+from pynchy.aio import LockMap
 from pynchy.channels.slack.blocks import CardLocation, CardMessage, read_chat
 from pynchy.channels.slack.card_history import CardHistory, Posting
 from pynchy.channels.slack.card_index import (
@@ -148,9 +148,7 @@ class Poster:
         self._orphans = orphans
         self._thread_per_session = thread_per_session
         self._direct: dict[str, str] = {}
-        self._limiters: WeakValueDictionary[tuple[str, SessionId], asyncio.Lock] = (
-            WeakValueDictionary()
-        )
+        self._session_locks: LockMap[tuple[str, SessionId]] = LockMap()
 
     async def post(self, posting: Posting) -> CardLocation:
         """Return where the card is. Raise ChannelUnavailable if it could not be shown."""
@@ -163,8 +161,7 @@ class Poster:
         if not (self._thread_per_session and thread is None and session):
             return await self._post(posting, CardLocation(channel, (), thread))
         # The first card of a session must be there before the second can be put under it.
-        turn = self._limiters.setdefault((posting.jid, session), asyncio.Lock())
-        async with turn:
+        async with self._session_locks.of((posting.jid, session)):
             return await self._post_in_session(posting, channel)
 
     async def copies(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:

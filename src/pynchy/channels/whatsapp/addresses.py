@@ -16,7 +16,7 @@ _SERVERS = (PHONE, LID, GROUP)
 _OLD_PHONE = "c.us"
 _USER = re.compile(r"[1-9][0-9]{4,19}(-[0-9]{5,20})?", re.ASCII)
 _DECORATION = re.compile(r"[\s().-]")
-MAX_ENTRIES = 80
+_MAX_LENGTH = 80
 
 _FILE = "account.json"
 _CAP = 10_000
@@ -29,7 +29,7 @@ def normal(written: str) -> str:
     which no country has a zero.
     """
     written = written.strip()
-    if len(written) > MAX_ENTRIES:
+    if len(written) > _MAX_LENGTH:
         return ""
     user, at, server = written.rpartition("@")
     if not at:

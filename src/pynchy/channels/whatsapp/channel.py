@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 # WhatsApp takes 65,536 characters, and folds a message after some thousand.
 MAX_TEXT = 16_000
-_RETRY_SECONDS = "\n(Sent again: the first one may not have arrived.)"
+_SENT_AGAIN = "\n(Sent again: the first one may not have arrived.)"
 
 
 def make_home(data: Path) -> Path:
@@ -167,7 +167,7 @@ class WhatsAppChannel(Channel):
         told = render_settled(questions, card, ending, self.name, MAX_TEXT)
         part = f"ending {digest(told)[:16]}"
         return await self._sender.send(
-            record, part, lambda repeated: told + (_RETRY_SECONDS if repeated else ""), quote
+            record, part, lambda repeated: told + (_SENT_AGAIN if repeated else ""), quote
         )
 
     def _take_up(self, shown: ShownCard) -> None:
