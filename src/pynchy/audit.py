@@ -104,7 +104,7 @@ class AuditLog:
         self._written = self._told = next(filter(None, newest_first), 0)
         self._open_file()
 
-    def dismiss(self) -> None:
+    def send_home(self) -> None:
         """Send every reader home."""
         for subscriber in self._subscribers:
             subscriber.finish()

@@ -118,7 +118,11 @@ class SessionOver(ReplyRejected):
 
 
 class NotStarted(ReplyRejected):
-    """The session cannot be started, or was not started here and so cannot be stopped."""
+    """The session cannot be started."""
+
+
+class NotStopped(NotStarted):
+    """The session's runner does not end, or is not one of ours to end."""
 
 
 class ChannelUnavailable(PynchyError):

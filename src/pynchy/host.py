@@ -276,7 +276,7 @@ class Host:
                 yield context
             finally:
                 self._data.retract()
-                self._core.audit.dismiss()
+                self._core.audit.send_home()
                 server.should_exit = True
                 await serving
 

@@ -1,9 +1,11 @@
 """The open questions: every step of their lives is persisted here, then published.
 
 Steps on one question happen one after another; on different questions, side by side. A step is in
-the event log before it is in the store, and in the store before any observer is called: a crash
-can repeat a line of the log but not hide a step. Where several ledgers share a store, each sees
-what the others do, and the first ending wins.
+the store before any observer is called, but for the last ones before a question is closed, which
+are written with the closing. A new question and an ending are in the event log right after they
+are in the store, every other step right before: a crash can repeat a line of the log, and what it
+hides is told at the next start. Where several ledgers share a store, each sees what the others do,
+and the first ending wins.
 """
 
 from __future__ import annotations

@@ -24,20 +24,22 @@ Table = TypeVar("Table", bound="ChannelSettings")
 class ChannelContext:
     """What a plug-in is given: all settings, the environment, and the data folder to keep things.
 
-    `host_runs` says to `examine` that a host is running, which tells its own troubles.
+    `name` is the channel's. `host_runs` says to `examine` that a host is running, which tells its
+    own troubles.
     """
 
     settings: Settings
     environ: Mapping[str, str]
     data: Path
     host_runs: bool = False
+    name: str = ""
 
     def table(self, model: type[Table]) -> Table:
-        """Return the channel's own table. Raise ConfigError if there is none."""
-        for table in self.settings.channels.values():
-            if isinstance(table, model):
-                return table
-        raise ConfigError(f"the settings have no table that is a {model.__name__}")
+        """Return the channel's own table. Raise ConfigError if there is none of that model."""
+        table = self.settings.channels.get(self.name)
+        if isinstance(table, model):
+            return table
+        raise ConfigError(f"[channels.{self.name}] is missing, or is no {model.__name__}")
 
 
 class ReplyHandler(Protocol):

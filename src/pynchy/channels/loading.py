@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,15 +40,17 @@ def make_channels(settings: Settings, environ: Mapping[str, str], data: Path) ->
 
     Raise ConfigError if one lacks its libraries or secrets.
     """
-    context = ChannelContext(settings, environ, data)
-    return {name: _make(name, context) for name in settings.channels}
+    return {
+        name: _make(name, ChannelContext(settings, environ, data, name=name))
+        for name in settings.channels
+    }
 
 
 def examine_channels(context: ChannelContext) -> Iterator[Finding]:
     """Yield what `pynchy doctor` says of the channels in the settings."""
     for name in context.settings.channels:
         try:
-            yield from _plugin(name).examine(context)
+            yield from _plugin(name).examine(replace(context, name=name))
         except Exception as exc:  # noqa: BLE001 - doctor tells what the others say as well
             yield problem(f"channel {name}", _words(exc), _REINSTALL)
     for name in usurped_names():

@@ -74,7 +74,8 @@ def check_command(config: Path | None, *, post: bool, as_json: bool) -> None:
     settings = load_settings(config)
     if SLACK not in settings.channels:
         raise ConfigError(f"there is no [channels.{SLACK}] in the settings; docs/slack.md says how")
-    findings = list(look_at_slack(ChannelContext(settings, os.environ, Path()), post=post))
+    context = ChannelContext(settings, os.environ, Path(), name=SLACK)
+    findings = list(look_at_slack(context, post=post))
     if as_json:
         show_json([asdict(finding) for finding in findings])
     else:

@@ -18,13 +18,13 @@ from pynchy.config.values import (
     ChannelNames,
     Count,
     Duration,
-    Folder,
-    GroupName,
+    FolderPath,
+    GroupKey,
     Image,
+    PerSecond,
     Port,
     PositiveDuration,
     ProxyAddress,
-    Rate,
     Size,
     Template,
     UserId,
@@ -122,7 +122,7 @@ class WhatsAppChannelSettings(ChannelSettings):
     Without a place of its own the session is in the data folder.
     """
 
-    store: Folder | None = Field(
+    store: FolderPath | None = Field(
         default=None, description='an absolute path, such as "/srv/pynchy/whatsapp.db"'
     )
     pace: Duration = timedelta(seconds=1)
@@ -195,12 +195,12 @@ class LauncherSettings(_Table):
     env: dict[Variable, Argument] = Field(
         default={}, description='a table of strings, such as { LANG = "C.UTF-8" }'
     )
-    cwd: Folder | None = Field(default=None, description=_A_FOLDER)
-    home: Folder | None = Field(default=None, description=_A_FOLDER)
-    workspace: Folder | None = Field(default=None, description=_A_FOLDER)
-    read: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
-    write: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
-    hide: tuple[Folder, ...] = Field(default=(), description=_FOLDERS)
+    cwd: FolderPath | None = Field(default=None, description=_A_FOLDER)
+    home: FolderPath | None = Field(default=None, description=_A_FOLDER)
+    workspace: FolderPath | None = Field(default=None, description=_A_FOLDER)
+    read: tuple[FolderPath, ...] = Field(default=(), description=_FOLDERS)
+    write: tuple[FolderPath, ...] = Field(default=(), description=_FOLDERS)
+    hide: tuple[FolderPath, ...] = Field(default=(), description=_FOLDERS)
     pass_env: tuple[Variable, ...] = Field(
         default=(), description='a list of variables, such as ["ANTHROPIC_API_KEY"]'
     )
@@ -281,7 +281,7 @@ class Settings(_Table):
     max_open_per_group: Count = 1000
     max_open_size_per_group: Size = 32 * 1024**2
     max_resumes: Count = 4
-    requests_per_second: Rate = 50
+    requests_per_second: PerSecond = 50
     request_burst: Count = 200
     retention: RetentionSettings = Field(
         default=RetentionSettings(), description="a table, [retention]"
@@ -290,7 +290,7 @@ class Settings(_Table):
     channels: dict[str, SerializeAsAny[ChannelSettings]] = Field(
         default={}, validate_default=True, description="tables, such as [channels.local]"
     )
-    groups: dict[GroupName, GroupSettings] = Field(
+    groups: dict[GroupKey, GroupSettings] = Field(
         default={}, description="tables, such as [groups.web-team]"
     )
 

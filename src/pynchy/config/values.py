@@ -177,7 +177,7 @@ Count = Annotated[
     int,
     Field(strict=True, ge=1, le=10**9, description="a whole number from 1 to 1000000000"),
 ]
-Rate = Annotated[
+PerSecond = Annotated[
     float,
     Field(strict=True, gt=0, le=10**6, description="a number above 0 and up to 1000000"),
 ]
@@ -186,7 +186,7 @@ Port = Annotated[
     Field(strict=True, ge=0, le=65535, description="a whole number from 0 to 65535"),
 ]
 UserId = Annotated[int, Field(strict=True, ge=0, lt=2**32 - 1)]
-GroupName = Annotated[str, AfterValidator(_check_group_name)]
+GroupKey = Annotated[str, AfterValidator(_check_group_name)]
 ChannelNames = Annotated[
     tuple[str, ...],
     AfterValidator(_check_different),
@@ -195,6 +195,6 @@ ChannelNames = Annotated[
 Argument = Annotated[str, AfterValidator(_check_argument)]
 Template = Annotated[Argument, AfterValidator(_check_template)]
 Variable = Annotated[str, AfterValidator(_check_variable)]
-Folder = Annotated[Path, AfterValidator(_check_folder)]
+FolderPath = Annotated[Path, AfterValidator(_check_folder)]
 ProxyAddress = Annotated[str, AfterValidator(_check_address)]
 Image = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$", max_length=500)]

@@ -40,15 +40,15 @@ async def find_live(context: HttpContext) -> list[LiveRunner]:
         LiveRunner(s.group, s.session_id, s.session_id)
         for s in context.session_context.tracker.running()
     ]
-    seen = {who(runner) for runner in found}
+    seen = {agent_key(runner) for runner in found}
     for runner in [*leased, *ours]:
-        if who(runner) not in seen:
-            seen.add(who(runner))
+        if agent_key(runner) not in seen:
+            seen.add(agent_key(runner))
             found.append(runner)
     return found
 
 
-def who(runner: LiveRunner) -> tuple[GroupName, str]:
+def agent_key(runner: LiveRunner) -> tuple[GroupName, str]:
     """Return what tells the agent from others: its session, or its lease if it has none."""
     return runner.group, runner.session_id or runner.lease
 
@@ -79,7 +79,7 @@ def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
 
 async def find_status(context: HttpContext) -> dict[str, Any]:
     """Return how many agents are at work, what waits for a person, and what is wrong."""
-    agents = {who(runner) for runner in await find_live(context)}
+    agents = {agent_key(runner) for runner in await find_live(context)}
     states: Counter[State] = Counter()
     urgent = 0
     for pending in context.ledger.index:

@@ -1,7 +1,7 @@
 """Whether the process that asked is still there.
 
 A lease is live while its file changes now and then and, on this same machine, while its lock
-is held. Time is the host's own steady clock, so no clock of an agent can fool it.
+is held. Time is that of the host's own monotonic clock, so no clock of an agent can fool it.
 """
 
 from __future__ import annotations

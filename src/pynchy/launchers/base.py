@@ -1,4 +1,4 @@
-"""What a launcher promises: a runner on a session, and never two; and what a store of sessions."""
+"""What a launcher promises: a runner on a session, and never two."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ endings that are tried for a question, the first one wins, also across processes
 
 Each record has a revision, which grows with every change. Whoever writes says which revision that
 was based on; if somebody else was faster, nothing is written and Conflict is raised. `watch` tells
-of every change, one's own included, so that an index in memory is a view that the store feeds.
+of every change where others may write too, one's own included; a store that nobody shares has
+nothing to tell.
 """
 
 from __future__ import annotations

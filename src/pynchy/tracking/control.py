@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pynchy import wire
 from pynchy.config import LauncherSettings, Settings
-from pynchy.errors import NotStarted, SessionOver, UnknownSession
+from pynchy.errors import NotStarted, NotStopped, SessionOver, UnknownSession
 from pynchy.ipc.base import MailboxDirectory
 from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import GroupName, SessionId
@@ -84,7 +84,7 @@ class SessionControl:
     async def stop(self, target: str, by: str) -> tuple[Session, RunnerEnd]:
         """End the session's runner and return how it ended.
 
-        Raise UnknownSession, SessionOver if there is nothing to end, or NotStarted if its runner
+        Raise UnknownSession, SessionOver if there is nothing to end, or NotStopped if its runner
         is not one of ours.
         """
         # Only what runs can be stopped, whatever ids other groups make up.
@@ -94,7 +94,7 @@ class SessionControl:
             async with asyncio.timeout(limit):
                 end = await self._end(session, by)
         except TimeoutError:
-            raise NotStarted(
+            raise NotStopped(
                 f"the runner of {session.session_id} was asked to end and has not; "
                 "its supervisor may be gone: look for its process"
             ) from None
@@ -172,7 +172,7 @@ def _nothing_to_stop(session: Session) -> Exception:
         )
     if session.launches:
         return SessionOver(f"no runner works on {session.session_id} now: it is {session.state}")
-    return NotStarted(
+    return NotStopped(
         f"pynchy has not started what works on {session.session_id}: end it where it runs"
     )
 

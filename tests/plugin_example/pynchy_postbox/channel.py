@@ -10,8 +10,21 @@ from pathlib import Path
 
 from pydantic import Field
 
+from pynchy import (
+    Card,
+    Channel,
+    ChannelSettings,
+    ChannelUnavailable,
+    FolderPath,
+    PendingQuestion,
+    Question,
+    Reply,
+    ReplyHandler,
+    ReplyRejected,
+    RequestId,
+    ShownCard,
+)
 from pynchy.channels import numbered
-from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.numbered import (
     Answers,
     ChatMessage,
@@ -21,10 +34,6 @@ from pynchy.channels.numbered import (
     Reading,
     TooLate,
 )
-from pynchy.config import ChannelSettings
-from pynchy.config.values import Folder
-from pynchy.errors import ChannelUnavailable, ReplyRejected
-from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
 
 _PAUSE_SECONDS = 0.05
 _MAX_TEXT = 16_000
@@ -33,7 +42,7 @@ _MAX_TEXT = 16_000
 class PostboxSettings(ChannelSettings):
     """Where the postbox is."""
 
-    folder: Folder = Field(description='an absolute path, such as "/srv/postbox"')
+    folder: FolderPath = Field(description='an absolute path, such as "/srv/postbox"')
 
 
 class PostboxChannel(Channel):

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from pynchy.channels.loading import load_settings
-from pynchy.cli.options import config_option
-from pynchy.errors import ConfigError
+from pynchy import ConfigError, config_option, load_settings
 from pynchy_postbox.channel import PostboxSettings
 
 

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pynchy.channels.plugins import ChannelPlugin, PluginCommand
+from pynchy import ChannelPlugin, PluginCommand
 
 if TYPE_CHECKING:
-    from pynchy.channels.base import Channel, ChannelContext
-    from pynchy.config import ChannelSettings
-    from pynchy.findings import Finding
+    from pynchy import Channel, ChannelContext, ChannelSettings, Finding
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 
@@ -47,7 +45,7 @@ class PostboxPlugin(ChannelPlugin):
 
     def examine(self, context: ChannelContext) -> Iterator[Finding]:
         """See ChannelPlugin."""
-        from pynchy.findings import fine, problem  # noqa: PLC0415 - slow
+        from pynchy import fine, problem  # noqa: PLC0415 - slow
         from pynchy_postbox.channel import PostboxSettings  # noqa: PLC0415 - the same
 
         folder = context.table(PostboxSettings).folder
