@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_runner import asking
-from agent_runner.asking import _wire as agent_wire
+from agent_runner.asking import wire as agent_wire
 from agent_runner.initial import acknowledge, load_initial
 from pynchy import wire
 from pynchy.bridge.resume import resume_prompt

@@ -34,7 +34,7 @@ from tests.prove.conftest import SEED
 from tests.prove.world import ANSWER_TTL, KEPT, RESUMABLE, WAIT, Inline, World, memory_folder
 
 from agent_runner.asking import Option, Question, Request, RequestId
-from agent_runner.asking import _wire as agent_wire
+from agent_runner.asking import wire as agent_wire
 from pynchy import wire
 from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
 from pynchy.ipc.leases import read_boot_id

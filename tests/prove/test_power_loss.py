@@ -19,7 +19,7 @@ from tests.prove.recorder import Change, Cut, Recorder, lay_out, survivors
 from tests.prove.world import ANSWER_TTL, RESUMABLE, WAIT, Inline, World, memory_folder
 
 from agent_runner.asking import Option, Question, Request, RequestId
-from agent_runner.asking import _wire as agent_wire
+from agent_runner.asking import wire as agent_wire
 from pynchy.errors import DuplicateRequest
 from pynchy.model import Ending, GroupName, Reply
 from pynchy.model import RequestId as HostRequestId

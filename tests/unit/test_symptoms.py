@@ -32,14 +32,7 @@ from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
-from pynchy.model import (
-    DeliveryPath,
-    GroupName,
-    PendingQuestion,
-    Reply,
-    RequestId,
-    SessionId,
-)
+from pynchy.model import DeliveryPath, GroupName, PendingQuestion, Reply, RequestId, SessionId
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import ShortIds
 from pynchy.safe_folder import Folder

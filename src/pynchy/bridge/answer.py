@@ -14,13 +14,7 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.channels.base import Channel
 from pynchy.config import TOKEN_CHANNELS, Settings
-from pynchy.errors import (
-    AlreadyOver,
-    AmbiguousQuestion,
-    InvalidReply,
-    NotAllowed,
-    UnknownQuestion,
-)
+from pynchy.errors import AlreadyOver, AmbiguousQuestion, InvalidReply, NotAllowed, UnknownQuestion
 from pynchy.model import (
     CardState,
     Ending,

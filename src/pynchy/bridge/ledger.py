@@ -167,9 +167,15 @@ class QuestionLedger:
     async def close(self, key: Key) -> None:
         """Move a finished question into history."""
         async with self._lock(key):
-            pending = advance(self.get(key), Closed())
-            with self._publishing(pending, Closed()):
-                await self._store.close(pending, self._revisions.get(key, 0))
+            with self._publishing(self.get(key), Closed()):
+                while True:
+                    pending = advance(self.get(key), Closed())
+                    try:
+                        await self._store.close(pending, self._revisions.get(key, 0))
+                    except Conflict:
+                        await self._reload(key)
+                    else:
+                        break
                 self._forget(pending)
 
     async def _apply(self, before: PendingQuestion, steps: Sequence[Step]) -> PendingQuestion:

@@ -11,15 +11,7 @@ from datetime import datetime
 
 from pynchy.choices import no_words, read_typed
 from pynchy.errors import InvalidReply, PartTaken
-from pynchy.model import (
-    Answer,
-    Draft,
-    Ending,
-    OutcomeKind,
-    PendingQuestion,
-    Question,
-    Reply,
-)
+from pynchy.model import Answer, Draft, Ending, OutcomeKind, PendingQuestion, Question, Reply
 
 MAX_TEXT = 20_000
 

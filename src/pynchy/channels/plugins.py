@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,12 +135,12 @@ def load_plugin(name: str) -> ChannelPlugin | None:
 
 def known_names() -> list[str]:
     """Return the names of all channels, the built-in ones first."""
-    return [*BUILT_IN, *sorted(installed().keys() - BUILT_IN.keys())]
+    return [*BUILT_IN, *_others()]
 
 
 def find_command(word: str) -> PluginCommand | None:
     """Return the command that a plug-in brings. Raise PluginBroken if it is its name that fails."""
-    for name in _names_one_by_one():
+    for name in chain(BUILT_IN, _others()):
         try:
             plugin = load_plugin(name)
         except PluginBroken:
@@ -185,8 +186,8 @@ def usurped_names() -> list[str]:
     return sorted(installed().keys() & BUILT_IN.keys())
 
 
-def _names_one_by_one() -> Iterator[str]:
-    yield from BUILT_IN
+def _others() -> Iterator[str]:
+    """Yield the other names; nothing is searched for before the first is asked for."""
     yield from sorted(installed().keys() - BUILT_IN.keys())
 
 

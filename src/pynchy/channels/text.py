@@ -11,6 +11,7 @@ from pynchy.errors import AlreadyOver, ReplyRejected
 from pynchy.model import Ending, OutcomeKind, PendingQuestion
 
 REPEATED = "This card may be a repeat. It is the same question: one answer closes every copy."
+FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 _BRIEF = 300
 
 

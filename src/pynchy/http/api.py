@@ -42,7 +42,7 @@ from pynchy.errors import (
 from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.auth import KNOWN, BodyTooLarge, BodyTooSlow
-from pynchy.http.bodies import Body, Name
+from pynchy.http.bodies import Body, Name, json_response
 from pynchy.http.context import BROWSER, HttpContext, last_ended_first, make_link, who
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
@@ -174,12 +174,12 @@ class _ApiRoutes:
         health: dict[str, object] = {"status": status, "open": waiting}
         if request.scope.get(KNOWN):  # they name folders and groups
             health["problems"] = problems
-        return _json(health)
+        return json_response(health)
 
     async def pending(self, _request: Request) -> Response:
         listed = [p for p in self._context.ledger.index if p.delivered is None]
         listed.sort(key=lambda pending: pending.timestamp)
-        return _json([wire.pending_view(p) for p in listed])
+        return json_response([wire.pending_view(p) for p in listed])
 
     async def history(self, request: Request) -> Response:
         params = request.query_params
@@ -194,14 +194,14 @@ class _ApiRoutes:
             outcome=OutcomeKind(outcome) if outcome else None,
         )
         if group and query.group is None:
-            return _json([])
+            return json_response([])
         found = await self._context.history.recent(query)
-        return _json([wire.pending_view(p) for p in last_ended_first(found)])
+        return json_response([wire.pending_view(p) for p in last_ended_first(found)])
 
     async def question(self, request: Request) -> Response:
         group = _named_group(request.query_params.get("group"))
         found = await self._context.answers.find(request.path_params["id"], group)
-        return _json(wire.pending_view(found))
+        return json_response(wire.pending_view(found))
 
     async def answer(self, request: Request) -> Response:
         body = AnswerBody.model_validate_json(await request.body())
@@ -213,7 +213,7 @@ class _ApiRoutes:
             question=body.question,
         )
         pending = await self._context.answers.answer(reply)
-        return _json(wire.pending_view(pending), 200 if pending.ending else 202)
+        return json_response(wire.pending_view(pending), 200 if pending.ending else 202)
 
     async def _answers(self, request: Request, body: AnswerBody) -> tuple[Answer, ...]:
         if not body.answers:
@@ -231,41 +231,41 @@ class _ApiRoutes:
     async def decline(self, request: Request) -> Response:
         body = DeclineBody.model_validate_json(await request.body() or b"{}")
         pending = await self._context.answers.decline(_reply(request, body), body.reason)
-        return _json(wire.pending_view(pending))
+        return json_response(wire.pending_view(pending))
 
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._find(request, body)
         by = who(request, body.by)
-        return _json(wire.pending_view(await self._context.delivery.retry(pending, by)))
+        return json_response(wire.pending_view(await self._context.delivery.retry(pending, by)))
 
     async def dismiss(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._find(request, body)
         by = who(request, body.by)
-        return _json(wire.pending_view(await self._context.delivery.dismiss(pending, by)))
+        return json_response(wire.pending_view(await self._context.delivery.dismiss(pending, by)))
 
     async def agents(self, _request: Request) -> Response:
         views = await find_agents(self._context)
-        return _json([agent_json(self._context, view) for view in views])
+        return json_response([agent_json(self._context, view) for view in views])
 
     async def status(self, _request: Request) -> Response:
-        return _json(await figures.find_status(self._context))
+        return json_response(await figures.find_status(self._context))
 
     async def inbox_settings(self, _request: Request) -> Response:
-        return _json(figures.inbox_settings(self._context))
+        return json_response(figures.inbox_settings(self._context))
 
     async def make_link(self, _request: Request) -> Response:
         url, until = await make_link(self._context)
-        return _json({"url": url, "expires_at": wire.timestamp(until)})
+        return json_response({"url": url, "expires_at": wire.timestamp(until)})
 
     async def sign_out_all(self, _request: Request) -> Response:
-        return _json({"signed_out": await self._context.sign_in.sign_out_all()})
+        return json_response({"signed_out": await self._context.sign_in.sign_out_all()})
 
     async def sweep(self, request: Request) -> Response:
         body = SweepBody.model_validate_json(await request.body() or b"{}")
         findings = await self._context.expiry.sweep(dry_run=body.dry_run)
-        return _json([_finding(finding) for finding in findings])
+        return json_response([_finding(finding) for finding in findings])
 
     async def events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id") or request.query_params.get("after")
@@ -324,10 +324,6 @@ def _finding(finding: StaleQuestion) -> dict[str, object]:
     }
 
 
-def _json(body: object, status: int = 200) -> JSONResponse:
-    return JSONResponse(body, status, {"cache-control": "no-store"})
-
-
 _STATUS: dict[type[ReplyRejected], int] = {
     UnknownQuestion: 404,
     AmbiguousQuestion: 409,
@@ -343,26 +339,26 @@ _STATUS: dict[type[ReplyRejected], int] = {
 
 async def _refused(_request: Request, exc: Exception) -> Response:
     if isinstance(exc, AlreadyOver):
-        return _json({"error": f"already over: {exc}", **wire.ending_view(exc.ending)}, 409)
+        return json_response({"error": f"already over: {exc}", **wire.ending_view(exc.ending)}, 409)
     if isinstance(exc, SessionOver):
-        return _json({"error": str(exc), "outcome": "ended"}, 409)
+        return json_response({"error": str(exc), "outcome": "ended"}, 409)
     status = next((code for kind, code in _STATUS.items() if isinstance(exc, kind)), 400)
-    return _json({"error": str(exc)}, status)
+    return json_response({"error": str(exc)}, status)
 
 
 async def _overtaken(_request: Request, _exc: Exception) -> Response:
-    return _json({"error": "the question has changed meanwhile; look at it again"}, 409)
+    return json_response({"error": "the question has changed meanwhile; look at it again"}, 409)
 
 
 async def _invalid(_request: Request, exc: Exception) -> Response:
     detail = wire.explain(exc) if isinstance(exc, ValidationError) else str(exc)
-    return _json({"error": detail}, 422)
+    return json_response({"error": detail}, 422)
 
 
 async def _http_error(_request: Request, exc: Exception) -> Response:
     if not isinstance(exc, HTTPException):
         raise exc
-    return _json({"error": exc.detail}, exc.status_code)
+    return json_response({"error": exc.detail}, exc.status_code)
 
 
 async def _too_large(_request: Request, _exc: Exception) -> Response:
@@ -383,7 +379,7 @@ async def _broken_disk(request: Request, exc: Exception) -> Response:
     why = exc.strerror if isinstance(exc, OSError) else None
     log.error("http.disk_failed", extra={"path": request.url.path, "why": why or exc})
     told = f"the data folder cannot be used ({why or exc}); see pynchy doctor, then try again"
-    return _json({"error": told}, 503)
+    return json_response({"error": told}, 503)
 
 
 async def _gone(_request: Request, _exc: Exception) -> Response:

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from pynchy import wire
 from pynchy.config import Settings
 from pynchy.config.values import AgentName
 from pynchy.errors import UnknownSession
-from pynchy.http.bodies import Body, Name
+from pynchy.http.bodies import Body, Name, json_response
 from pynchy.launchers.kinds import LAUNCHER_GONE, UNKNOWN, isolation_of
 from pynchy.launchers.run_log import LogChunk
 from pynchy.session import Session
@@ -77,20 +77,24 @@ class _SessionRoutes:
         self._context = session_context
 
     async def listed(self, _request: Request) -> Response:
-        return _json([self._context.view(session) for session in self._context.tracker.sessions()])
+        return json_response(
+            [self._context.view(session) for session in self._context.tracker.sessions()]
+        )
 
     async def session(self, request: Request) -> Response:
-        return _json(self._context.view(self._context.tracker.find(request.path_params["id"])))
+        return json_response(
+            self._context.view(self._context.tracker.find(request.path_params["id"]))
+        )
 
     async def run(self, request: Request) -> Response:
         body = RunBody.model_validate_json(await request.body())
         wanted = Wanted(body.group, body.prompt, body.agent or "")
-        return _json(self._context.view(await self._context.control.start(wanted)), 201)
+        return json_response(self._context.view(await self._context.control.start(wanted)), 201)
 
     async def stop(self, request: Request) -> Response:
         body = StopBody.model_validate_json(await request.body() or b"{}")
         session, end = await self._context.control.stop(request.path_params["id"], body.by)
-        return _json({**self._context.view(session), "end": end.error or "ended by itself"})
+        return json_response({**self._context.view(session), "end": end.error or "ended by itself"})
 
     async def log(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
@@ -101,10 +105,6 @@ class _SessionRoutes:
             session = self._context.tracker.find(target)
         except UnknownSession:
             # The word may be the end of an id.
-            return _json(self._context.view(self._context.tracker.find(f"{target}/log")))
+            return json_response(self._context.view(self._context.tracker.find(f"{target}/log")))
         piece = await self._context.output(session, int(after))
-        return _json({"text": piece.text, "next": piece.next, "state": session.state})
-
-
-def _json(body: object, status: int = 200) -> JSONResponse:
-    return JSONResponse(body, status, {"cache-control": "no-store"})
+        return json_response({"text": piece.text, "next": piece.next, "state": session.state})

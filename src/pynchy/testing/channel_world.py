@@ -15,14 +15,7 @@ from typing import Self
 from pynchy.bridge import matching
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.errors import AlreadyOver, NotAllowed, ReplyRejected, UnknownQuestion
-from pynchy.model import (
-    Ending,
-    OutcomeKind,
-    PendingQuestion,
-    Reply,
-    ShownCard,
-    State,
-)
+from pynchy.model import Ending, OutcomeKind, PendingQuestion, Reply, ShownCard, State
 from pynchy.testing.fakes import NOON
 
 

@@ -24,7 +24,8 @@ from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
 from tests.standins.whatsapp.boundary import load_library
 
 from agent_runner.agent_tools import _stdio
-from agent_runner.asking import RequestId, _wire, arguments, is_request_id
+from agent_runner.asking import RequestId, arguments, is_request_id
+from agent_runner.asking import wire as agent_wire
 from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
@@ -103,7 +104,7 @@ def read_beside_requests(data: bytes) -> None:
 
 
 def read_response(data: bytes) -> None:
-    _wire.decode_response(data, RequestId("q1"))
+    agent_wire.decode_response(data, RequestId("q1"))
 
 
 def read_arguments(data: bytes) -> None:
@@ -121,7 +122,7 @@ def read_arguments(data: bytes) -> None:
         except BadArguments:
             continue
         if parse is arguments.parse_ask:
-            sent = _wire.encode_request(parsed[0], session_id="", lease="")
+            sent = agent_wire.encode_request(parsed[0], session_id="", lease="")
             wire.read_request(wire.read_envelope(sent, "x"))
         else:
             assert is_request_id(parsed if isinstance(parsed, str) else parsed[0])

@@ -24,7 +24,7 @@ from tests.prove.conftest import SEED
 from tests.prove.world import Inline, Tasks, memory_folder
 
 from agent_runner.asking import Option, Question, Request, RequestId
-from agent_runner.asking import _wire as agent_wire
+from agent_runner.asking import wire as agent_wire
 from pynchy import wire
 from pynchy.bridge.deliver import DeliveryLimits
 from pynchy.config import Settings

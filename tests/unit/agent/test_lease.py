@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_runner.asking import _lease
-from agent_runner.asking._lease import Lease, read_boot_id
+from agent_runner.asking import lease
+from agent_runner.asking.lease import Lease, read_boot_id
 
 
 def test_a_lease_appears_whole_and_goes_with_its_release(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_where_there_is_no_lock_no_boot_id_is_claimed(
 def test_where_there_is_no_boot_id_it_is_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_lease, "_BOOT_ID", tmp_path / "none")
+    monkeypatch.setattr(lease, "_BOOT_ID", tmp_path / "none")
 
     assert read_boot_id() == ""
 

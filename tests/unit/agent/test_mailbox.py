@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.agent.conftest import Mailbox as Folders
 
-from agent_runner.asking import Mailbox, Option, Outcome, Question, Request, RequestId, _wire
-from agent_runner.asking._mailbox import create_once, read_small, write_whole
+from agent_runner.asking import Mailbox, Option, Outcome, Question, Request, RequestId, wire
+from agent_runner.asking.mailbox import create_once, read_small, write_whole
 from agent_runner.errors import BadFile
 
 Q1 = RequestId("q1")
@@ -97,7 +97,7 @@ def test_a_folder_in_the_place_of_a_response_is_a_bad_file(mailbox: Folders) -> 
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_a_response_or_a_bad_file(data: bytes) -> None:
     try:
-        result = _wire.decode_response(data, Q1)
+        result = wire.decode_response(data, Q1)
     except BadFile:
         return
     assert result.request_id == Q1
@@ -116,7 +116,7 @@ def test_any_fields_are_a_response_or_a_bad_file(fields: dict[str, object]) -> N
     data = json.dumps({"v": 1, "request_id": "q1", **fields}).encode()
 
     try:
-        result = _wire.decode_response(data, Q1)
+        result = wire.decode_response(data, Q1)
     except BadFile:
         return
     assert isinstance(result.outcome, Outcome)
@@ -125,7 +125,7 @@ def test_any_fields_are_a_response_or_a_bad_file(fields: dict[str, object]) -> N
 def test_an_undeliverable_response_has_its_error() -> None:
     data = b'{"v": 1, "request_id": "q1", "outcome": "undeliverable", "error": "no channel"}'
 
-    result = _wire.decode_response(data, Q1)
+    result = wire.decode_response(data, Q1)
 
     assert (result.outcome, result.error) == (Outcome.UNDELIVERABLE, "no channel")
 
@@ -134,7 +134,7 @@ def test_a_request_leaves_out_what_is_empty() -> None:
     question = Question("Which?", options=(Option("a", preview="p"), Option("b")))
 
     fields = json.loads(
-        _wire.encode_request(Request((question,), request_id=Q1), session_id="", lease="l")
+        wire.encode_request(Request((question,), request_id=Q1), session_id="", lease="l")
     )
 
     assert fields == {
@@ -157,9 +157,9 @@ def test_that_only_options_count_is_written_and_read() -> None:
     question = Question("Which?", options=(Option("a"),), options_only=True)
 
     fields = json.loads(
-        _wire.encode_request(Request((question,), request_id=Q1), session_id="", lease="l")
+        wire.encode_request(Request((question,), request_id=Q1), session_id="", lease="l")
     )
-    [read] = _wire.decode_questions(
+    [read] = wire.decode_questions(
         [{"question": "Which?", "options": [{"label": "a"}], "accepts_text": "no"}]
     )
 

@@ -270,10 +270,10 @@ def test_a_call_right_before_the_end_is_not_missed(runs: Runs) -> None:
 
 def test_a_runner_that_cannot_lease_the_session_sees_the_server_all_the_same(runs: Runs) -> None:
     unable = (
-        "from agent_runner.asking import _lease\n"
+        "from agent_runner.asking import lease\n"
         "def take(self):\n"
         "    raise OSError('no space')\n"
-        "_lease.Lease.take = take\n"
+        "lease.Lease.take = take\n"
     )
     script = ["lease", init(), spoken("m"), result()]
 

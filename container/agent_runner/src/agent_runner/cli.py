@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_runner import cores
-from agent_runner.asking._wire import whole
+from agent_runner.asking.wire import whole
 from agent_runner.cores.base import McpServer
 from agent_runner.errors import (
     AgentRunnerError,

@@ -8,8 +8,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_runner.asking import Answer, Outcome, Question, RequestId, _wire, is_request_id
-from agent_runner.asking import _mailbox as files
+from agent_runner.asking import Answer, Outcome, Question, RequestId, is_request_id, wire
+from agent_runner.asking import mailbox as files
 from agent_runner.errors import BadFile
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -46,10 +46,10 @@ def load_start(path: Path) -> Initial | FirstPrompt:
     fields = _load(path)
     if "request_id" in fields:
         return _initial(path, fields)
-    prompt = _wire.optional_text(fields, "prompt") or ""
+    prompt = wire.optional_text(fields, "prompt") or ""
     if not prompt.strip():
         raise BadFile(f"{path}: neither a request_id nor a prompt")
-    return FirstPrompt(prompt, _wire.optional_text(fields, "session_id") or "")
+    return FirstPrompt(prompt, wire.optional_text(fields, "session_id") or "")
 
 
 def load_initial(path: Path) -> Initial:
@@ -59,24 +59,24 @@ def load_initial(path: Path) -> Initial:
 
 def _load(path: Path) -> dict[str, object]:
     try:
-        return _wire.decode(files.read_small(path, _MAX_BYTES))
+        return wire.decode(files.read_small(path, _MAX_BYTES))
     except OSError as exc:
         raise BadFile(f"{path}: {exc.strerror}") from exc
 
 
 def _initial(path: Path, fields: dict[str, object]) -> Initial:
-    request_id = _wire.optional_text(fields, "request_id") or ""
+    request_id = wire.optional_text(fields, "request_id") or ""
     if not is_request_id(request_id):
         raise BadFile(f"{path}: no usable request_id")
     return Initial(
         request_id=RequestId(request_id),
-        prompt=_wire.optional_text(fields, "prompt") or "",
-        session_id=_wire.optional_text(fields, "session_id") or "",
-        questions=_wire.decode_questions(fields.get("questions")),
-        answers=_wire.decode_answers(fields.get("answers")),
-        outcome=_wire.decode_outcome(fields.get("outcome", Outcome.ANSWERED)),
-        answered_by=_wire.optional_text(fields, "answered_by"),
-        answered_at=_wire.optional_text(fields, "answered_at"),
+        prompt=wire.optional_text(fields, "prompt") or "",
+        session_id=wire.optional_text(fields, "session_id") or "",
+        questions=wire.decode_questions(fields.get("questions")),
+        answers=wire.decode_answers(fields.get("answers")),
+        outcome=wire.decode_outcome(fields.get("outcome", Outcome.ANSWERED)),
+        answered_by=wire.optional_text(fields, "answered_by"),
+        answered_at=wire.optional_text(fields, "answered_at"),
         parked=fields.get("parked") is True,
     )
 
@@ -93,4 +93,4 @@ def acknowledge(initial: Initial, ipc_dir: Path) -> bool:
     Raise OSError if it cannot be said.
     """
     path = ipc_dir / "tasks" / f"{initial.request_id}.resumed"
-    return files.create_once(path, _wire.encode({"at": _wire.timestamp()}))
+    return files.create_once(path, wire.encode({"at": wire.timestamp()}))

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
-from agent_runner.asking import _mailbox as files
-from agent_runner.asking import _wire
-from agent_runner.asking._lease import RENEW_SECONDS, Lease
+from agent_runner.asking import mailbox as files
+from agent_runner.asking import wire
+from agent_runner.asking.lease import RENEW_SECONDS, Lease
 from agent_runner.cores.base import Command
 from agent_runner.errors import BadFile, ProgramMissing
 
@@ -195,7 +195,7 @@ class Lookout:
 
     def _is_ours(self, path: Path) -> bool:
         try:
-            fields = _wire.decode(files.read_small(path, _MAX_BYTES))
+            fields = wire.decode(files.read_small(path, _MAX_BYTES))
             return fields.get("session_id") == self._session_id and _is_held(path, fields)
         except (OSError, BadFile):
             return False

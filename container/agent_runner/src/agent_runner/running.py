@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import assert_never
 
-from agent_runner.asking import Mailbox, _wire, fresh_request_id
+from agent_runner.asking import Mailbox, fresh_request_id, wire
 from agent_runner.cores import base
 from agent_runner.cores.base import AgentEvent, Command, Core, Start
 from agent_runner.errors import Exit
@@ -61,7 +61,7 @@ class HostReporter:
             "event": event,
             **({"detail": detail[:_MAX_DETAIL_CHARACTERS]} if detail else {}),
         }
-        self._mailbox.send(f"{request_id}.json", _wire.encode(fields))
+        self._mailbox.send(f"{request_id}.json", wire.encode(fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_runner.asking import _mailbox as files
-from agent_runner.asking import _wire
+from agent_runner.asking import mailbox as files
+from agent_runner.asking import wire
 from agent_runner.errors import BadFile
 
 _MAX_BYTES = 64 * 1024
@@ -34,8 +34,8 @@ class SessionIds:
     def find(self, session_id: str) -> str | None:
         """Return the program's own id of the session; None if it is not known."""
         try:
-            fields = _wire.decode(files.read_small(self._path(session_id), _MAX_BYTES))
-            return _wire.optional_text(fields, "program_id") or None
+            fields = wire.decode(files.read_small(self._path(session_id), _MAX_BYTES))
+            return wire.optional_text(fields, "program_id") or None
         except (OSError, BadFile):
             return None
 
@@ -44,8 +44,8 @@ class SessionIds:
         if self.find(session_id) == program_id:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry = {"session_id": session_id, "program_id": program_id, "at": _wire.timestamp()}
-        files.write_whole(self._path(session_id), _wire.encode(entry))
+        entry = {"session_id": session_id, "program_id": program_id, "at": wire.timestamp()}
+        files.write_whole(self._path(session_id), wire.encode(entry))
 
     def _path(self, session_id: str) -> Path:
         # A session's id may be anything; a file's name may not.

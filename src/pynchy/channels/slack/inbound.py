@@ -37,7 +37,7 @@ from pynchy.channels.slack.replies import (
     without_short_id,
 )
 from pynchy.channels.slack.web import Refused, Web
-from pynchy.channels.text import noted, refusal
+from pynchy.channels.text import FAILED, noted, refusal
 from pynchy.errors import AlreadyOver, ChannelUnavailable, InvalidReply, NotAllowed, ReplyRejected
 from pynchy.model import PendingQuestion, Reply, RequestId
 
@@ -46,7 +46,6 @@ log = logging.getLogger(__name__)
 _REMEMBERED = 5_000
 _TOLD = 2_500
 _ANSWERING = (blocks.PICK, blocks.OTHER, blocks.SUBMIT, blocks.DECLINE, blocks.MEANT)
-_FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 _FORGOTTEN = "this copy of the card does not count; look for a newer one, or reply in its thread"
 _TAKEN, _REFUSED = "white_check_mark", "warning"
 
@@ -96,7 +95,7 @@ class InboundHandler:
                 await self.tell(click.person, click.channel, click.thread, refusal(exc))
             except Exception:
                 log.exception("slack.click_failed")
-                await self.tell(click.person, click.channel, click.thread, _FAILED)
+                await self.tell(click.person, click.channel, click.thread, FAILED)
             else:
                 await self._thank(click, pending)
 
@@ -196,7 +195,7 @@ class InboundHandler:
         except Exception:
             log.exception("slack.reply_failed")
             self._seen.pop((said.channel, said.ts), None)
-            await self.tell(said.person, said.channel, said.thread, _FAILED)
+            await self.tell(said.person, said.channel, said.thread, FAILED)
         else:
             await self._mark(said, _TAKEN)
             if pending.ending is None:

@@ -24,6 +24,7 @@ from pynchy.channels.numbered import (
     Reading,
     TooLate,
 )
+from pynchy.channels.text import FAILED
 from pynchy.channels.whatsapp.addresses import all_normal, normal, phone
 from pynchy.channels.whatsapp.inbound_queue import InboundMessage, InboundQueue, What
 from pynchy.channels.whatsapp.outbox import ChatCard, ChatCards, Outbox, key_of
@@ -37,7 +38,6 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 2.0
 _MAX_ATTEMPTS = 6
 _MAX_NAME = 80
-_FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class InboundProcessor:
     async def _tell_failed(self, name: str) -> None:
         said = await asyncio.to_thread(self._context.queue.read, name)
         if said is not None and self._context.audience.knows(said):
-            await self._context.sender.say(said.chats[0], _FAILED, _quote(said))
+            await self._context.sender.say(said.chats[0], FAILED, _quote(said))
 
     def _is_own(self, said: InboundMessage) -> bool:
         return said.from_me and self._context.outbox.is_ours(said.message_id, said.text)

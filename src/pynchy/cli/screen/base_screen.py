@@ -122,9 +122,7 @@ class BaseScreen(Screen[None]):
     @property
     def _is_gone(self) -> bool:
         """True once it was left, or is being taken down: news may still come then."""
-        if self._left or not self.query(Rows):
-            return True
-        return not self.query(CardPane)
+        return self._left or not all(self.query(part) for part in (Rows, CardPane, "#bar"))
 
     async def _refresh(self) -> None:
         """Show everything as it is now. An open question that is shown already is left alone."""
@@ -187,12 +185,13 @@ class BaseScreen(Screen[None]):
 
     def _slow_tick(self) -> None:
         """Let more time pass: what has to look at every question."""
-        if self.is_mounted:
-            self._wake()
-            line = rows.counts(self.roster, self._kept, self._search).append("   ")
-            line.append_text(rows.link_text(self._link, self._feed.silent_seconds))
-            put(self.query_one("#bar", Static), line)
-            self.query_one(Rows).tick()
+        if not self.is_mounted or self._is_gone:
+            return
+        self._wake()
+        line = rows.counts(self.roster, self._kept, self._search).append("   ")
+        line.append_text(rows.link_text(self._link, self._feed.silent_seconds))
+        put(self.query_one("#bar", Static), line)
+        self.query_one(Rows).tick()
 
     def _wake(self) -> None:
         at = self._clock.monotonic()

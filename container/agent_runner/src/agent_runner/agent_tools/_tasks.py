@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from agent_runner.asking import Asker, Outcome, Request, RequestId, Result, _wire, is_request_id
-from agent_runner.asking import _mailbox as files
+from agent_runner.asking import Asker, Outcome, Request, RequestId, Result, is_request_id, wire
+from agent_runner.asking import mailbox as files
 from agent_runner.asking._asker import DEFAULT_GRACE_SECONDS
 from agent_runner.errors import BadFile
 
@@ -77,7 +77,7 @@ class TaskBook:
         if not is_request_id(task_id):
             raise UnknownTask(task_id)
         try:
-            fields = _wire.decode(files.read_small(self._folder / f"{task_id}.json", _MAX_BYTES))
+            fields = wire.decode(files.read_small(self._folder / f"{task_id}.json", _MAX_BYTES))
             if fields["mailbox"] != self._mailbox:
                 raise UnknownTask(task_id)
             return Note(
@@ -101,7 +101,7 @@ class TaskBook:
             "ends_at": note.ends_at,
             "state": note.state,
         }
-        files.write_whole(self._folder / f"{note.request_id}.json", _wire.encode(fields))
+        files.write_whole(self._folder / f"{note.request_id}.json", wire.encode(fields))
 
     def _forget_old(self) -> None:
         limit = _now() - _KEEP_SECONDS
@@ -139,7 +139,7 @@ class Tasks:
                 return note
         seconds = request.wait_seconds or self._asker.default_wait_seconds
         grace = DEFAULT_GRACE_SECONDS if request.has_all_defaults else 0.0
-        at = _wire.timestamp()
+        at = wire.timestamp()
         return Note(request.request_id, at, at, ends_at=_now() + seconds + grace)
 
     async def get(self, task_id: str) -> Task:
@@ -171,7 +171,7 @@ class Tasks:
         self._book.find(task_id)
 
     def _end(self, note: Note, state: State) -> Note:
-        ended = replace(note, state=state, updated_at=_wire.timestamp())
+        ended = replace(note, state=state, updated_at=wire.timestamp())
         self._book.write(ended)
         # From now on the answer is for the next result of any tool.
         self._asker.take_up(note.request_id)

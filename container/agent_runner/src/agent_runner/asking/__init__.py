@@ -9,7 +9,6 @@ alone does not pay for it.
 
 from typing import TYPE_CHECKING, Any
 
-from agent_runner.asking._mailbox import Mailbox
 from agent_runner.asking._model import (
     Answer,
     Option,
@@ -23,6 +22,7 @@ from agent_runner.asking._model import (
     is_request_id,
     request_id_of,
 )
+from agent_runner.asking.mailbox import Mailbox
 
 if TYPE_CHECKING:
     from agent_runner.asking._asker import Asker, ask

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agent_runner.asking import _wire
-from agent_runner.asking._lease import RENEW_SECONDS, Lease
-from agent_runner.asking._mailbox import MAX_REQUEST_BYTES, Mailbox
+from agent_runner.asking import wire
 from agent_runner.asking._model import Outcome, Request, RequestId, Result
 from agent_runner.asking._waiter import Waiter
+from agent_runner.asking.lease import RENEW_SECONDS, Lease
+from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox
 from agent_runner.errors import BadArguments, BadFile
 
 # The host counts from when it read the question: its `defaulted` comes a little after our limit.
@@ -127,7 +127,7 @@ class Asker:
             return _failure(request_id, f"the question could not be written: {exc}")
         except asyncio.CancelledError:
             with suppress(OSError):  # the host also notices when our lease ends
-                await self._send_about(_wire.TYPE_CANCEL, request_id)
+                await self._send_about(wire.TYPE_CANCEL, request_id)
             raise
         return self._pending(request_id) if found is None else self._take_own(found)
 
@@ -163,7 +163,7 @@ class Asker:
 
     async def stop_waiting(self, request_id: RequestId) -> None:
         """Tell the host that nobody waits; the question stays open. Raise OSError."""
-        await self._send_about(_wire.TYPE_CANCEL, request_id)
+        await self._send_about(wire.TYPE_CANCEL, request_id)
 
     @property
     def default_wait_seconds(self) -> float:
@@ -173,7 +173,7 @@ class Asker:
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""
         try:
-            await self._send_about(_wire.TYPE_WITHDRAW, request_id)
+            await self._send_about(wire.TYPE_WITHDRAW, request_id)
         except OSError as exc:
             return _failure(request_id, f"the withdrawal could not be written: {exc}")
         if self._waiting[request_id]:
@@ -192,7 +192,7 @@ class Asker:
         return request_id not in self._unsent and not self._mailbox.is_unread(request_id)
 
     async def _send(self, request: Request) -> None:
-        data = _wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
+        data = wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
         if len(data) > MAX_REQUEST_BYTES:
             raise BadArguments(
                 f"questions: {len(data)} bytes together, at most {MAX_REQUEST_BYTES} can be sent"

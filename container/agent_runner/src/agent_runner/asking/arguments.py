@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agent_runner.asking._model import Option, Question, Request, RequestId, Urgency, is_request_id
-from agent_runner.asking._wire import whole
+from agent_runner.asking.wire import whole
 from agent_runner.errors import BadArguments
 
 MAX_QUESTIONS = 4

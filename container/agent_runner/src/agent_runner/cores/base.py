@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_runner.asking._wire import whole
+from agent_runner.asking.wire import whole
 
 SERVER_NAME = "pynchy"
 ASK_TOOL = "ask_user"

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agent_runner.asking._wire import whole
+from agent_runner.asking.wire import whole
 from agent_runner.cores.base import (
     ASK_TOOL,
     SERVER_NAME,

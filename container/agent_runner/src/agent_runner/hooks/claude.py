@@ -21,7 +21,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from agent_runner.asking import Mailbox, Outcome, Request, Result, _wire, arguments, request_id_of
+from agent_runner.asking import Mailbox, Outcome, Request, Result, arguments, request_id_of, wire
 from agent_runner.asking.text import describe
 from agent_runner.errors import AgentRunnerError, BadArguments, BadFile
 
@@ -170,7 +170,7 @@ class ToolHook:
         return self._session_id or fired.session_id
 
     def _ask(self, request: Request, session_id: str) -> None:
-        data = _wire.encode_request(request, session_id=session_id, lease=self._lease)
+        data = wire.encode_request(request, session_id=session_id, lease=self._lease)
         self._mailbox.send(f"{request.request_id}.json", data)
 
     def _wait(self, fired: Fired, request: Request) -> Result | Decision:
@@ -189,7 +189,7 @@ class ToolHook:
 
     def _park(self, request: Request) -> Result | Decision:
         """Have the call put off, unless a response has come meanwhile."""
-        self._mailbox.send_about(_wire.TYPE_PARK, request.request_id)
+        self._mailbox.send_about(wire.TYPE_PARK, request.request_id)
         return self._look(request) or {"permissionDecision": "defer"}
 
     def _without_answer(

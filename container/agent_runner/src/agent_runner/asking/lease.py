@@ -8,7 +8,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from agent_runner.asking import _wire
+from agent_runner.asking import wire
 
 RENEW_SECONDS = 5.0
 
@@ -62,7 +62,7 @@ class Lease:
     def _content(self, *, locked: bool) -> bytes:
         # Without a lock the host must go by the file's times alone, so no boot_id.
         boot_id = read_boot_id() if locked else ""
-        return _wire.encode({"boot_id": boot_id, "session_id": self.session_id})
+        return wire.encode({"boot_id": boot_id, "session_id": self.session_id})
 
 
 def read_boot_id() -> str:

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Self
 
-from agent_runner.asking import _wire
+from agent_runner.asking import wire
 from agent_runner.asking._model import RequestId, Result
 from agent_runner.errors import BadFile, MailboxMissing
 
@@ -47,7 +47,7 @@ class Mailbox:
     def send_about(self, type_: str, request_id: RequestId) -> None:
         """Say something of a question that was asked. Raise OSError if that fails."""
         name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
-        self.send(name, _wire.encode_about(type_, request_id))
+        self.send(name, wire.encode_about(type_, request_id))
 
     def is_unread(self, request_id: RequestId) -> bool:
         """Say whether the question still lies where we put it: no host has taken it."""
@@ -61,11 +61,11 @@ class Mailbox:
             return None
         except OSError as exc:
             raise BadFile(exc.strerror or str(exc)) from exc
-        return _wire.decode_response(data, request_id)
+        return wire.decode_response(data, request_id)
 
     def claim(self, request_id: RequestId) -> bool:
         """Create the receipt. False: it is there already, the answer belongs to someone else."""
-        content = _wire.encode({"by": "waiter", "at": _wire.timestamp()})
+        content = wire.encode({"by": "waiter", "at": wire.timestamp()})
         return create_once(self.tasks / f"{request_id}.received", content)
 
     def wait_seconds(self) -> float:
@@ -89,7 +89,7 @@ class Mailbox:
     def _told(self) -> dict[str, object]:
         """Return what the host tells every agent of the group."""
         try:
-            return _wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
+            return wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
         except (OSError, BadFile):
             return {}
 
