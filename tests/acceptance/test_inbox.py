@@ -272,7 +272,9 @@ async def test_other_sites_may_link_to_a_page_and_read_nothing(shared_host: Host
         assert send(shared_host, "GET", "/inbox/stream", read | signed_in).status == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/sign-in", "/static/app.js", "/api/pending", "/healthz"])
+@pytest.mark.parametrize(
+    "path", ["/", "/sign-in", "/static/inbox-page.js", "/api/pending", "/healthz"]
+)
 async def test_every_reply_has_a_strict_policy(shared_host: Host, path: str) -> None:
     reply = send(shared_host, "GET", path)
 

@@ -24,7 +24,7 @@ TYPES = {
     ".webmanifest": "application/manifest+json",
 }
 # Not among what a page of the inbox imports.
-_OTHER_SCRIPTS = frozenset({"enter.js", "frame.js", "sw.js"})
+_OTHER_SCRIPTS = frozenset({"after-sign-in.js", "bootstrap.js", "sw.js"})
 
 ASSETS = {
     path.name: path.read_bytes()

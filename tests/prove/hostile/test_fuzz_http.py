@@ -64,7 +64,7 @@ PATHS = (
     *("/agents", "/api/agents", "/sign-in", "/sign-in?key={x}&next={x}", "/api/inbox/link"),
     *("/history?q={x}&group={x}&outcome={x}&after={x}", "/q/g1/{id}", "/q/{x}/{x}"),
     *("/inbox/stream", "/inbox/agents", "/inbox/sign-out", "/inbox/cards?key=g1/{id}&key={x}"),
-    *("/static/app.js", "/static/{x}", "/sw.js", "/manifest.webmanifest"),
+    *("/static/inbox-page.js", "/static/{x}", "/sw.js", "/manifest.webmanifest"),
     *("/api/sessions", "/api/sessions/{x}", "/api/sessions/{x}/log?after={x}"),
     "/api/sessions/{x}/stop",
 )

@@ -1,10 +1,10 @@
 // Sending answers: shown at once, called answered only when the host has it on its disk.
 
 import { duration } from "./clock.js";
-import * as unsent from "./unsent.js";
-import { facts, now, say } from "./facts.js";
-import { startle } from "./guard.js";
-import { post } from "./key.js";
+import * as unsent from "./unsent-text.js";
+import { facts, now, say } from "./page-data.js";
+import { startle } from "./input-guard.js";
+import { post } from "./host-requests.js";
 import * as snoozing from "./snooze.js";
 
 const TIMEOUT_MS = 20000;

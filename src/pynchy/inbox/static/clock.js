@@ -1,6 +1,6 @@
 // Ages and times left, ticking once a second.
 
-import { now } from "./facts.js";
+import { now } from "./page-data.js";
 
 const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
 

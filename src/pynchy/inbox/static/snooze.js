@@ -1,6 +1,6 @@
 // Hiding a question for a while, in this browser alone. It comes back on top, and before its end.
 
-import { facts, now } from "./facts.js";
+import { facts, now } from "./page-data.js";
 
 const PREFIX = "pynchy-snooze:";
 // What is hidden comes back this long before it ends by itself, so that there is time to answer.

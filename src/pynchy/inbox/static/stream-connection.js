@@ -1,7 +1,7 @@
 // One connection to the host's stream. It is read with fetch, since an EventSource could not send
 // the page key.
 
-import { ask } from "./key.js";
+import { ask } from "./host-requests.js";
 
 export class Line {
   // `hear` gets every message; `lost` is called once when the connection ends by itself.

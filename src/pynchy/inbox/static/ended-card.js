@@ -1,12 +1,12 @@
 // A card whose question is over: how it says so, what it keeps of what was written in it, and how it
 // leaves.
 
-import { say } from "./facts.js";
+import { say } from "./page-data.js";
 import { tick } from "./clock.js";
-import * as unsent from "./unsent.js";
-import { hush, startle } from "./guard.js";
-import { make } from "./notify.js";
-import { isTyping } from "./shell.js";
+import * as unsent from "./unsent-text.js";
+import { hush, startle } from "./input-guard.js";
+import { make } from "./notifications.js";
+import { isTyping } from "./every-page.js";
 
 const LINGER_MS = 8000;
 

@@ -1,6 +1,6 @@
 // Notifications of the browser, where they are allowed and somebody asked for them.
 
-import { ask } from "./key.js";
+import { ask } from "./host-requests.js";
 
 const WANTED = "pynchy-notify";
 const AT_ONCE = 50;

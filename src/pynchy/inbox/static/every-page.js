@@ -1,9 +1,9 @@
 // What every page has: the clock, the dialog with the keys, settings of this browser, signing out.
 
 import { startClock } from "./clock.js";
-import { forgetKey, post } from "./key.js";
-import { offerNotifications } from "./notify.js";
-import { forgetAll } from "./unsent.js";
+import { forgetKey, post } from "./host-requests.js";
+import { offerNotifications } from "./notifications.js";
+import { forgetAll } from "./unsent-text.js";
 
 const SINGLE_KEYS = "pynchy-single-keys";
 

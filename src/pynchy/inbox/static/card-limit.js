@@ -1,7 +1,7 @@
 // How many cards are on the page: the most urgent ones, so that hundreds do not make it slow. The
 // others are a button away, and a search finds them, too.
 
-import * as unsent from "./unsent.js";
+import * as unsent from "./unsent-text.js";
 import * as snoozing from "./snooze.js";
 
 export const STEP = 100;

@@ -1,6 +1,6 @@
 // The browser has just been let in: keep the key, and go where it wanted to.
 
-import { keepKey } from "./key.js";
+import { keepKey } from "./host-requests.js";
 
 const entry = JSON.parse(document.getElementById("entry").textContent);
 

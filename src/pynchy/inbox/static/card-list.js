@@ -1,18 +1,18 @@
 // The list of cards: where a card goes and how it changes, without moving what somebody looks at.
 
-import { announceCount, now, say } from "./facts.js";
+import { announceCount, now, say } from "./page-data.js";
 import { duration, tick } from "./clock.js";
-import { fill, focusPath, followPath, grow } from "./fields.js";
-import * as unsent from "./unsent.js";
-import { hush, startle } from "./guard.js";
-import { ask } from "./key.js";
-import { Ended } from "./ended.js";
-import { Finder } from "./find.js";
-import { STEP, surplus, wanted } from "./most.js";
-import { make, notify, notifyOf, unnotify } from "./notify.js";
-import { isTyping } from "./shell.js";
+import { fill, focusPath, followPath, grow } from "./card-element.js";
+import * as unsent from "./unsent-text.js";
+import { hush, startle } from "./input-guard.js";
+import { ask } from "./host-requests.js";
+import { Ended } from "./ended-card.js";
+import { Finder } from "./search.js";
+import { STEP, surplus, wanted } from "./card-limit.js";
+import { make, notify, notifyOf, unnotify } from "./notifications.js";
+import { isTyping } from "./every-page.js";
 import * as snoozing from "./snooze.js";
-import { SteadyList } from "./steady.js";
+import { SteadyList } from "./stable-list.js";
 
 const AT_ONCE = 50;
 const REFILL_MS = 300;

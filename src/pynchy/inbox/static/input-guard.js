@@ -2,7 +2,7 @@
 // back, takes no key and no click for a moment. Nor do letters that were meant for a field that is
 // gone become commands.
 
-import { isTyping } from "./shell.js";
+import { isTyping } from "./every-page.js";
 
 const DEAF_MS = 400;
 // So long without a key, and whoever typed has looked up.

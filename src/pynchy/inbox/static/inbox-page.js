@@ -1,14 +1,14 @@
 // The list of what waits, and the page of one question.
 
 import { Answering } from "./answering.js";
-import { CardList } from "./cards.js";
-import { grow } from "./fields.js";
-import * as unsent from "./unsent.js";
-import { say } from "./facts.js";
-import { startGuard } from "./guard.js";
-import { startKeys } from "./keys.js";
-import { startShell } from "./shell.js";
-import { Stream } from "./stream.js";
+import { CardList } from "./card-list.js";
+import { grow } from "./card-element.js";
+import * as unsent from "./unsent-text.js";
+import { say } from "./page-data.js";
+import { startGuard } from "./input-guard.js";
+import { startKeys } from "./keyboard.js";
+import { startShell } from "./every-page.js";
+import { Stream } from "./event-stream.js";
 
 startGuard();
 startShell();

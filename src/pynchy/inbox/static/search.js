@@ -1,6 +1,6 @@
 // Searching what waits, also among what has no card on this page.
 
-import { ask } from "./key.js";
+import { ask } from "./host-requests.js";
 
 const PAUSE_MS = 150;
 const NONE = "Nothing that waits fits the search.";

@@ -1,12 +1,12 @@
 // The pages beside the list: what is over, and who is waiting.
 
 import { tick } from "./clock.js";
-import { announceCount, facts, say } from "./facts.js";
-import { ask, post } from "./key.js";
-import { make, notify, notifyOf, unnotify } from "./notify.js";
-import { isTyping, openHelp, singleKeys, startShell } from "./shell.js";
+import { announceCount, facts, say } from "./page-data.js";
+import { ask, post } from "./host-requests.js";
+import { make, notify, notifyOf, unnotify } from "./notifications.js";
+import { isTyping, openHelp, singleKeys, startShell } from "./every-page.js";
 import { isSnoozed } from "./snooze.js";
-import { Stream } from "./stream.js";
+import { Stream } from "./event-stream.js";
 
 let open = null;
 const agents = document.getElementById("agents");

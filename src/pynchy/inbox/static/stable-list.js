@@ -1,6 +1,6 @@
 // A list whose cards stay where they are while others come and go.
 
-import { startle } from "./guard.js";
+import { startle } from "./input-guard.js";
 
 export class SteadyList {
   constructor(list) {

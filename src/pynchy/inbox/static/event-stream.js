@@ -1,11 +1,11 @@
 // The live connection: what it last heard and when, and the way back when it is lost.
 
-import { announceCount, now, setNow } from "./facts.js";
+import { announceCount, now, setNow } from "./page-data.js";
 import { duration } from "./clock.js";
-import { ask } from "./key.js";
-import { Line } from "./line.js";
-import { Tabs } from "./tabs.js";
-import { forgetAll } from "./unsent.js";
+import { ask } from "./host-requests.js";
+import { Line } from "./stream-connection.js";
+import { Tabs } from "./tab-leader.js";
+import { forgetAll } from "./unsent-text.js";
 import { SIGNED_OUT } from "./words.js";
 
 // The host speaks every ten seconds; this long without a word is a broken line.
