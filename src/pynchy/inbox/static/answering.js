@@ -1,11 +1,13 @@
 // Sending answers: shown at once, called answered only when the host has it on its disk.
 
+import { collect } from "./card-element.js";
 import { duration } from "./clock.js";
-import * as unsent from "./unsent-text.js";
-import { facts, now, say } from "./page-data.js";
-import { startle } from "./input-guard.js";
+import { say } from "./every-page.js";
 import { post } from "./host-requests.js";
+import { startle } from "./input-guard.js";
+import { facts, now } from "./page-data.js";
 import * as snoozing from "./snooze.js";
+import * as unsent from "./unsent-text.js";
 
 const TIMEOUT_MS = 20000;
 const MOST_KEPT_ALIVE = 20000;
@@ -56,7 +58,7 @@ export class Answering {
   submit(card, { atOnce = false } = {}) {
     if (card.dataset.mode === "undo") return this.sendNow(card);
     if (isShut(card)) return;
-    const parts = unsent.collect(card);
+    const parts = collect(card);
     const questions = [...card.querySelectorAll(".question")];
     const missing = parts.findIndex((part, index) => isMissing(questions[index], part));
     if (missing >= 0) return this.point(card, missing, parts.length);
@@ -130,7 +132,7 @@ export class Answering {
   }
 
   send(card) {
-    const answers = unsent.collect(card).map((part) => ({ options: part.options, text: part.text.trim() || null }));
+    const answers = collect(card).map((part) => ({ options: part.options, text: part.text.trim() || null }));
     unsent.save(card);
     card.sent = true;
     return this.post(card, "answer", { answers });

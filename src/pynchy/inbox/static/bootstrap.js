@@ -1,8 +1,7 @@
 // A page arrives empty, since the browser asks for it with a cookie alone. This asks for what
 // belongs in it with the page key, and starts it.
 
-import { ask, hasKey } from "./host-requests.js";
-import { SIGNED_OUT } from "./words.js";
+import { ask, hasKey, SIGNED_OUT } from "./host-requests.js";
 
 const RETRY_MS = 2000;
 

@@ -1,4 +1,11 @@
-// The fields of a card: as tall as what is in them, and the same after the card was made anew.
+// A card in the page: made from the host's HTML, its fields read, filled and made to fit, its focus
+// kept.
+
+export function make(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html.trim();
+  return template.content.firstElementChild;
+}
 
 export function grow(card) {
   if (CSS.supports("field-sizing", "content")) return;
@@ -6,6 +13,27 @@ export function grow(card) {
     field.style.height = "auto";
     field.style.height = `${field.scrollHeight + 2}px`;
   }
+}
+
+// Everything that is written in the card's fields, a reason to decline among it.
+export function written(card) {
+  const fields = [...card.querySelectorAll("[data-text], [data-reason]")];
+  const texts = fields.map((field) => field.value).filter((text) => text.trim());
+  return [...new Set([...texts, card.reason].filter(Boolean))].join("\n\n");
+}
+
+// Each question's text and marked options, by its number.
+export function collect(card) {
+  return [...card.querySelectorAll(".question")].map((question) => ({
+    // Where only the options count there is no field.
+    text: question.querySelector("[data-text]")?.value ?? "",
+    options: marked(question),
+  }));
+}
+
+function marked(question) {
+  const chosen = question.querySelectorAll("input:checked, .option[aria-pressed=true]");
+  return [...chosen].map((option) => Number(option.dataset.option));
 }
 
 export function fill(card, parts) {

@@ -1,7 +1,7 @@
 // How many cards are on the page: the most urgent ones, so that hundreds do not make it slow. The
 // others are a button away, and a search finds them, too.
 
-import * as unsent from "./unsent-text.js";
+import { written } from "./card-element.js";
 import * as snoozing from "./snooze.js";
 
 export const STEP = 100;
@@ -34,6 +34,6 @@ export function surplus(cards, keys, most) {
 
 function isIdle(card) {
   const touched = card.dataset.mode || card.draft || card.contains(document.activeElement) || card.matches(":hover");
-  const begun = unsent.written(card) || card.querySelector(":checked, [aria-pressed=true]");
+  const begun = written(card) || card.querySelector(":checked, [aria-pressed=true]");
   return !touched && !begun && card.getBoundingClientRect().top > innerHeight;
 }

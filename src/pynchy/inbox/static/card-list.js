@@ -1,18 +1,18 @@
 // The list of cards: where a card goes and how it changes, without moving what somebody looks at.
 
-import { announceCount, now, say } from "./page-data.js";
-import { duration, tick } from "./clock.js";
-import { fill, focusPath, followPath, grow } from "./card-element.js";
-import * as unsent from "./unsent-text.js";
-import { hush, startle } from "./input-guard.js";
-import { ask } from "./host-requests.js";
-import { Ended } from "./ended-card.js";
-import { Finder } from "./search.js";
+import { collect, fill, focusPath, followPath, grow, make } from "./card-element.js";
 import { STEP, surplus, wanted } from "./card-limit.js";
-import { make, notify, notifyOf, unnotify } from "./notifications.js";
-import { isTyping } from "./every-page.js";
+import { duration, tick } from "./clock.js";
+import { Ended } from "./ended-card.js";
+import { announceCount, isTyping, say } from "./every-page.js";
+import { ask } from "./host-requests.js";
+import { hush, startle } from "./input-guard.js";
+import { notify, notifyOf, unnotify } from "./notifications.js";
+import { now } from "./page-data.js";
+import { Finder } from "./search.js";
 import * as snoozing from "./snooze.js";
 import { SteadyList } from "./stable-list.js";
+import * as unsent from "./unsent-text.js";
 
 const AT_ONCE = 50;
 const REFILL_MS = 300;
@@ -219,7 +219,7 @@ export class CardList extends SteadyList {
   // The same question, changed a little: keep what was typed, marked and focused.
   renew(card, made) {
     const focus = focusPath(card);
-    const kept = unsent.collect(card);
+    const kept = collect(card);
     const asleep = card.classList.contains("asleep");
     for (const { name, value } of made.attributes) card.setAttribute(name, value);
     card.classList.toggle("asleep", asleep);

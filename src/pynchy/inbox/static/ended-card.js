@@ -1,12 +1,11 @@
 // A card whose question is over: how it says so, what it keeps of what was written in it, and how it
 // leaves.
 
-import { say } from "./page-data.js";
+import { make, written } from "./card-element.js";
 import { tick } from "./clock.js";
-import * as unsent from "./unsent-text.js";
+import { isTyping, say } from "./every-page.js";
 import { hush, startle } from "./input-guard.js";
-import { make } from "./notifications.js";
-import { isTyping } from "./every-page.js";
+import * as unsent from "./unsent-text.js";
 
 const LINGER_MS = 8000;
 
@@ -24,7 +23,7 @@ export class Ended {
     clearTimeout(card.timer);
     delete card.dataset.mode;
     // From its own fields first: what is kept may be another tab's, or refused by the browser.
-    if (first) card.draft = unsent.written(card) || unsent.text(message.key);
+    if (first) card.draft = written(card) || unsent.text(message.key);
     // It keeps its room: what is below must not slip under a finger.
     if (first) card.style.minHeight = `${card.offsetHeight}px`;
     card.className = made.className;

@@ -1,16 +1,59 @@
-// The live connection: what it last heard and when, and the way back when it is lost.
+// The stream of events from the host: read, shared with the other tabs, and opened again when it is
+// lost.
 
-import { announceCount, now, setNow } from "./page-data.js";
 import { duration } from "./clock.js";
-import { ask } from "./host-requests.js";
-import { Line } from "./stream-connection.js";
+import { announceCount } from "./every-page.js";
+import { ask, SIGNED_OUT } from "./host-requests.js";
+import { now, setNow } from "./page-data.js";
 import { Tabs } from "./tab-leader.js";
 import { forgetAll } from "./unsent-text.js";
-import { SIGNED_OUT } from "./words.js";
 
 // The host speaks every ten seconds; this long without a word is a broken line.
 const SILENCE_MS = 25000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+
+// One connection to the host's stream. It is read with fetch, since an EventSource could not send the
+// page key.
+class Line {
+  // `hear` gets every message; `lost` is called once when the connection ends by itself.
+  constructor(hear, lost) {
+    this.hear = hear;
+    this.lost = lost;
+    this.cut = new AbortController();
+    this.run();
+  }
+
+  async run() {
+    try {
+      const reply = await ask("/inbox/stream", { signal: this.cut.signal });
+      if (reply.ok) await this.read(reply.body.getReader());
+    } catch {
+      // Lost, as when it ends.
+    }
+    if (!this.cut.signal.aborted) this.lost();
+  }
+
+  async read(reader) {
+    const decoder = new TextDecoder();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const parts = (text + decoder.decode(value, { stream: true })).split("\n\n");
+      text = parts.pop();
+      for (const part of parts) if (!this.cut.signal.aborted) this.take(part);
+    }
+  }
+
+  take(part) {
+    const fields = Object.fromEntries(part.split("\n").map((row) => row.split(/: ?(.*)/s)));
+    if (fields.event) this.hear(fields.event, JSON.parse(fields.data));
+  }
+
+  close() {
+    this.cut.abort();
+  }
+}
 
 export class Stream {
   constructor(handlers) {

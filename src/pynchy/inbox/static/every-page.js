@@ -1,4 +1,5 @@
-// What every page has: the clock, the dialog with the keys, settings of this browser, signing out.
+// What every page has: the clock, the count of what waits, words for screen readers, the dialog with
+// the keys and settings, signing out.
 
 import { startClock } from "./clock.js";
 import { forgetKey, post } from "./host-requests.js";
@@ -18,6 +19,27 @@ export function openHelp() {
 
 export function isTyping(target) {
   return target.matches?.("textarea, select, input:not([type=checkbox], [type=radio])");
+}
+
+export function say(text) {
+  const region = document.getElementById("say");
+  region.textContent = "";
+  // A reader is told of a change, so the same words twice need a moment between them.
+  setTimeout(() => {
+    region.textContent = text;
+  }, 50);
+}
+
+export function announceCount(count) {
+  for (const place of document.querySelectorAll("[data-count]")) {
+    place.textContent = String(count);
+    place.hidden = count === 0;
+  }
+  const title = document.title.replace(/^\(\d+\) /, "");
+  document.title = count ? `(${count}) ${title}` : title;
+  if (navigator.setAppBadge) {
+    (count ? navigator.setAppBadge(count) : navigator.clearAppBadge()).catch(() => {});
+  }
 }
 
 function startSettings() {

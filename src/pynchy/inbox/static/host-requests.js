@@ -1,5 +1,8 @@
-// The key of this browser's pages. The cookie goes to every port of this machine; this stays with
-// this origin, so only our own pages can send it. The host wants both.
+// Requests to the host, with the page key of this browser. The cookie goes to every port of this
+// machine; the key stays with this origin, so only our own pages can send it. The host wants both.
+
+export const SIGNED_OUT =
+  "You are signed out. On the machine where pynchy runs, pynchy inbox --open signs you in again.";
 
 const NAME = `pynchy-page-key:${document.documentElement.dataset.host}`;
 

@@ -1,14 +1,13 @@
 // The list of what waits, and the page of one question.
 
 import { Answering } from "./answering.js";
-import { CardList } from "./card-list.js";
 import { grow } from "./card-element.js";
-import * as unsent from "./unsent-text.js";
-import { say } from "./page-data.js";
+import { CardList } from "./card-list.js";
+import { Stream } from "./event-stream.js";
+import { say, startShell } from "./every-page.js";
 import { startGuard } from "./input-guard.js";
 import { startKeys } from "./keyboard.js";
-import { startShell } from "./every-page.js";
-import { Stream } from "./event-stream.js";
+import * as unsent from "./unsent-text.js";
 
 startGuard();
 startShell();

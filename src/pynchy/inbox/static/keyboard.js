@@ -1,8 +1,8 @@
 // Keys of the list. The table itself comes from the host.
 
-import { facts } from "./page-data.js";
-import { isDeaf } from "./input-guard.js";
 import { isTyping, openHelp, singleKeys } from "./every-page.js";
+import { isDeaf } from "./input-guard.js";
+import { facts } from "./page-data.js";
 
 export function startKeys(cards, answering) {
   const actions = {

@@ -1,5 +1,6 @@
 // Notifications of the browser, where they are allowed and somebody asked for them.
 
+import { make } from "./card-element.js";
 import { ask } from "./host-requests.js";
 
 const WANTED = "pynchy-notify";
@@ -53,12 +54,6 @@ export async function notifyOf(keys) {
   const reply = await ask(`/inbox/cards?${query}`).catch(() => null);
   if (!reply?.ok) return;
   for (const { html, over } of await reply.json()) if (!over) await notify(make(html));
-}
-
-export function make(html) {
-  const template = document.createElement("template");
-  template.innerHTML = html.trim();
-  return template.content.firstElementChild;
 }
 
 export async function unnotify(key) {

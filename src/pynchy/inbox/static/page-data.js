@@ -13,24 +13,3 @@ export function setNow(text) {
 export function now() {
   return Date.now() + ahead;
 }
-
-export function say(text) {
-  const region = document.getElementById("say");
-  region.textContent = "";
-  // A reader is told of a change, so the same words twice need a moment between them.
-  setTimeout(() => {
-    region.textContent = text;
-  }, 50);
-}
-
-export function announceCount(count) {
-  for (const place of document.querySelectorAll("[data-count]")) {
-    place.textContent = String(count);
-    place.hidden = count === 0;
-  }
-  const title = document.title.replace(/^\(\d+\) /, "");
-  document.title = count ? `(${count}) ${title}` : title;
-  if (navigator.setAppBadge) {
-    (count ? navigator.setAppBadge(count) : navigator.clearAppBadge()).catch(() => {});
-  }
-}

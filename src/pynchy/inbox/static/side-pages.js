@@ -1,12 +1,13 @@
 // The pages beside the list: what is over, and who is waiting.
 
+import { make } from "./card-element.js";
 import { tick } from "./clock.js";
-import { announceCount, facts, say } from "./page-data.js";
-import { ask, post } from "./host-requests.js";
-import { make, notify, notifyOf, unnotify } from "./notifications.js";
-import { isTyping, openHelp, singleKeys, startShell } from "./every-page.js";
-import { isSnoozed } from "./snooze.js";
 import { Stream } from "./event-stream.js";
+import { announceCount, isTyping, openHelp, say, singleKeys, startShell } from "./every-page.js";
+import { ask, post } from "./host-requests.js";
+import { notify, notifyOf, unnotify } from "./notifications.js";
+import { facts } from "./page-data.js";
+import { isSnoozed } from "./snooze.js";
 
 let open = null;
 const agents = document.getElementById("agents");

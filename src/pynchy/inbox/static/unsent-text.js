@@ -1,5 +1,7 @@
 // What somebody has begun to answer, kept in this browser until it is sent or forgotten.
 
+import { collect } from "./card-element.js";
+
 const PREFIX = "pynchy-unsent:";
 const KEEP_MS = 30 * 86400 * 1000;
 
@@ -9,27 +11,6 @@ function read(key) {
   } catch {
     return null;
   }
-}
-
-// Everything that is written in the card's fields, a reason to decline among it.
-export function written(card) {
-  const fields = [...card.querySelectorAll("[data-text], [data-reason]")];
-  const texts = fields.map((field) => field.value).filter((text) => text.trim());
-  return [...new Set([...texts, card.reason].filter(Boolean))].join("\n\n");
-}
-
-// Each question's text and marked options, by its number.
-export function collect(card) {
-  return [...card.querySelectorAll(".question")].map((question) => ({
-    // Where only the options count there is no field.
-    text: question.querySelector("[data-text]")?.value ?? "",
-    options: marked(question),
-  }));
-}
-
-export function marked(question) {
-  const chosen = question.querySelectorAll("input:checked, .option[aria-pressed=true]");
-  return [...chosen].map((option) => Number(option.dataset.option));
 }
 
 // Text alone: a choice that came back by itself could be sent without having been looked at.
