@@ -1,11 +1,11 @@
 // The browser has just been let in: keep the key, and go where it wanted to.
 
-import { keepKey } from "./host-requests.js";
+import { savePageKey } from "./host-requests.js";
 
 const entry = JSON.parse(document.getElementById("entry").textContent);
 
 try {
-  keepKey(entry.key);
+  savePageKey(entry.key);
   location.replace(entry.next);
 } catch {
   document.querySelector("[data-trouble]").textContent =

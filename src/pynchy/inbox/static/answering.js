@@ -1,13 +1,13 @@
 // Sending answers: shown at once, called answered only when the host has it on its disk.
 
-import { collect } from "./card-element.js";
-import { duration } from "./clock.js";
-import { say } from "./every-page.js";
-import { post } from "./host-requests.js";
-import { startle } from "./input-guard.js";
-import { facts, now } from "./page-data.js";
-import * as snoozing from "./snooze.js";
-import * as unsent from "./unsent-text.js";
+import { readFields } from "./card-element.js";
+import { formatDuration } from "./clock.js";
+import { announce } from "./every-page.js";
+import { postToHost } from "./host-requests.js";
+import { ignoreInputBriefly } from "./input-guard.js";
+import { hostNow, pageData } from "./page-data.js";
+import { snoozeChoices } from "./snooze.js";
+import { forgetUnsentText, saveUnsentText } from "./unsent-text.js";
 
 const TIMEOUT_MS = 20000;
 const MOST_KEPT_ALIVE = 20000;
@@ -40,7 +40,7 @@ export class Answering {
     }
     const label = option.querySelector(".label").textContent;
     this.status(card, `Enter sends “${label}”, u takes it back`);
-    say(`${label}. Enter sends it.`);
+    announce(`${label}. Enter sends it.`);
   }
 
   unmark(card) {
@@ -58,12 +58,12 @@ export class Answering {
   submit(card, { atOnce = false } = {}) {
     if (card.dataset.mode === "undo") return this.sendNow(card);
     if (isShut(card)) return;
-    const parts = collect(card);
+    const parts = readFields(card);
     const questions = [...card.querySelectorAll(".question")];
     const missing = parts.findIndex((part, index) => isMissing(questions[index], part));
     if (missing >= 0) return this.point(card, missing, parts.length);
     this.close(card);
-    this.sendAfter(card, atOnce ? 0 : facts.undo[card.dataset.urgency], () => this.send(card));
+    this.sendAfter(card, atOnce ? 0 : pageData.undo[card.dataset.urgency], () => this.send(card));
   }
 
   sendAfter(card, wait, send) {
@@ -77,7 +77,7 @@ export class Answering {
     const alone = "choose" in question.dataset ? "Choose an option first" : "Choose an option or write something first";
     const text = count > 1 ? `Question ${missing + 1} has no answer yet` : alone;
     this.status(card, text, "bad");
-    say(text);
+    announce(text);
     (question.querySelector("[data-option]") ?? question.querySelector("[data-text]")).focus();
   }
 
@@ -95,7 +95,7 @@ export class Answering {
       card.timer = setTimeout(step, Math.min(left, 200));
     };
     step();
-    say("It is sent in a few seconds. u takes it back.");
+    announce("It is sent in a few seconds. u takes it back.");
     card.focus({ preventScroll: true });
   }
 
@@ -127,13 +127,13 @@ export class Answering {
     this.close(card);
     this.unmark(card);
     this.status(card, text);
-    say(text);
+    announce(text);
     this.cards.catchUp(card);
   }
 
   send(card) {
-    const answers = collect(card).map((part) => ({ options: part.options, text: part.text.trim() || null }));
-    unsent.save(card);
+    const answers = readFields(card).map((part) => ({ options: part.options, text: part.text.trim() || null }));
+    saveUnsentText(card);
     card.sent = true;
     return this.post(card, "answer", { answers });
   }
@@ -147,7 +147,7 @@ export class Answering {
     const sent = { group, ...body };
     let reply;
     try {
-      reply = await post(`/api/questions/${encodeURIComponent(id)}/${verb}`, sent, {
+      reply = await postToHost(`/api/questions/${encodeURIComponent(id)}/${verb}`, sent, {
         // It outlives the page, unless it has more than browsers let outlive one.
         keepalive: JSON.stringify(sent).length < MOST_KEPT_ALIVE,
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -158,7 +158,7 @@ export class Answering {
     const told = await reply.json().catch(() => ({}));
     delete card.dataset.mode;
     if (reply.ok) {
-      unsent.forget(key);
+      forgetUnsentText(key);
       await this.cards.fetch([key]);
     } else if (reply.status === 409 && told.outcome) {
       await this.cards.fetch([key]);
@@ -176,7 +176,7 @@ export class Answering {
     card.note.className = "late";
     card.note.textContent = `Not yours: somebody was first. It was ${told.summary}.`;
     card.querySelector(".result")?.prepend(card.note);
-    say(card.note.textContent);
+    announce(card.note.textContent);
     this.cards.ended.keepUnsent(card);
   }
 
@@ -185,7 +185,7 @@ export class Answering {
     card.sent = false;
     this.lock(card, false);
     this.status(card, text, "bad");
-    say(text);
+    announce(text);
     this.cards.catchUp(card);
   }
 
@@ -198,13 +198,13 @@ export class Answering {
     field.focus({ preventScroll: true });
     panel.scrollIntoView({ block: "nearest" });
     // A second click or Enter meant for the first button declines nothing.
-    startle(card);
+    ignoreInputBriefly(card);
   }
 
   decline(card) {
     card.reason = card.querySelector("[data-reason]")?.value.trim() || null;
     this.close(card);
-    this.sendAfter(card, facts.undo[card.dataset.urgency], () => {
+    this.sendAfter(card, pageData.undo[card.dataset.urgency], () => {
       card.sent = true;
       return this.post(card, "decline", { reason: card.reason });
     });
@@ -212,7 +212,7 @@ export class Answering {
 
   askSnooze(card) {
     if (isShut(card)) return;
-    const choices = snoozing.choices(card);
+    const choices = snoozeChoices(card);
     const panel = this.panel(card, '<p class="choices-head">Hide it for</p><div class="actions"></div>');
     this.expand(card, "snooze");
     const row = panel.querySelector(".actions");
@@ -221,9 +221,9 @@ export class Answering {
       button.type = "button";
       button.dataset.do = "snooze-now";
       button.dataset.until = String(choice.until);
-      button.textContent = choice.cut ? `${duration((choice.until - now()) / 1000)} (it ends soon)` : choice.text;
+      button.textContent = choice.cutShort ? `${formatDuration((choice.until - hostNow()) / 1000)} (it ends soon)` : choice.text;
       row.append(button);
-      if (choice.cut) break;
+      if (choice.cutShort) break;
     }
     if (!choices.length) panel.querySelector("p").textContent = "It ends too soon to be hidden.";
     row.insertAdjacentHTML("beforeend", '<button type="button" class="quiet" data-do="close">Cancel <kbd aria-hidden="true">Esc</kbd></button>');

@@ -1,13 +1,13 @@
 // A card in the page: made from the host's HTML, its fields read, filled and made to fit, its focus
 // kept.
 
-export function make(html) {
+export function cardFromHtml(html) {
   const template = document.createElement("template");
   template.innerHTML = html.trim();
   return template.content.firstElementChild;
 }
 
-export function grow(card) {
+export function growTextFields(card) {
   if (CSS.supports("field-sizing", "content")) return;
   for (const field of card.querySelectorAll("textarea")) {
     field.style.height = "auto";
@@ -16,27 +16,27 @@ export function grow(card) {
 }
 
 // Everything that is written in the card's fields, a reason to decline among it.
-export function written(card) {
+export function writtenText(card) {
   const fields = [...card.querySelectorAll("[data-text], [data-reason]")];
   const texts = fields.map((field) => field.value).filter((text) => text.trim());
   return [...new Set([...texts, card.reason].filter(Boolean))].join("\n\n");
 }
 
 // Each question's text and marked options, by its number.
-export function collect(card) {
+export function readFields(card) {
   return [...card.querySelectorAll(".question")].map((question) => ({
     // Where only the options count there is no field.
     text: question.querySelector("[data-text]")?.value ?? "",
-    options: marked(question),
+    options: markedOptions(question),
   }));
 }
 
-function marked(question) {
+function markedOptions(question) {
   const chosen = question.querySelectorAll("input:checked, .option[aria-pressed=true]");
   return [...chosen].map((option) => Number(option.dataset.option));
 }
 
-export function fill(card, parts) {
+export function fillFields(card, parts) {
   card.querySelectorAll(".question").forEach((question, index) => {
     const part = parts[index];
     if (!part) return;
@@ -50,7 +50,7 @@ export function fill(card, parts) {
   });
 }
 
-export function focusPath(card) {
+export function saveFocus(card) {
   const active = document.activeElement;
   if (!card.contains(active)) return null;
   const question = active.closest(".question")?.dataset.number;
@@ -61,7 +61,7 @@ export function focusPath(card) {
   return { selector: what && within + what, range: [active.selectionStart, active.selectionEnd] };
 }
 
-export function followPath(card, path) {
+export function restoreFocus(card, path) {
   if (!path) return;
   const target = (path.selector && card.querySelector(path.selector)) || card;
   target.focus({ preventScroll: true });

@@ -1,23 +1,23 @@
 // The list of cards: where a card goes and how it changes, without moving what somebody looks at.
 
-import { collect, fill, focusPath, followPath, grow, make } from "./card-element.js";
-import { STEP, surplus, wanted } from "./card-limit.js";
-import { duration, tick } from "./clock.js";
-import { Ended } from "./ended-card.js";
-import { announceCount, isTyping, say } from "./every-page.js";
-import { ask } from "./host-requests.js";
-import { hush, startle } from "./input-guard.js";
-import { notify, notifyOf, unnotify } from "./notifications.js";
-import { now } from "./page-data.js";
-import { Finder } from "./search.js";
-import * as snoozing from "./snooze.js";
-import { SteadyList } from "./stable-list.js";
-import * as unsent from "./unsent-text.js";
+import { cardFromHtml, fillFields, growTextFields, readFields, restoreFocus, saveFocus } from "./card-element.js";
+import { keysWithinLimit, LIMIT_STEP, surplusCards } from "./card-limit.js";
+import { formatDuration, updateTimes } from "./clock.js";
+import { EndedCards } from "./ended-card.js";
+import { announce, isTextField, showWaitingCount } from "./every-page.js";
+import { fetchFromHost } from "./host-requests.js";
+import { ignoreInputBriefly, ignoreTypingUntilPause } from "./input-guard.js";
+import { closeNotification, notifyOfCard, notifyOfQuestions } from "./notifications.js";
+import { hostNow } from "./page-data.js";
+import { CardSearch } from "./search.js";
+import { endSnooze, forgetSnooze, forgetSnoozesExcept, isSnoozed, returnedFromSnoozeAt, snoozedUntil, startSnooze } from "./snooze.js";
+import { StableList } from "./stable-list.js";
+import { forgetOldUnsentText, restoreUnsentText } from "./unsent-text.js";
 
 const AT_ONCE = 50;
 const REFILL_MS = 300;
 
-export class CardList extends SteadyList {
+export class CardList extends StableList {
   constructor(list) {
     super(list);
     this.only = list.dataset.only ?? null;
@@ -28,10 +28,10 @@ export class CardList extends SteadyList {
     this.open = null;
     this.revisions = new Map(JSON.parse(list.dataset.revisions));
     this.unseen = new Set();
-    this.most = STEP;
+    this.most = LIMIT_STEP;
     this.more = document.querySelector("[data-do=more]");
-    this.ended = new Ended(this);
-    this.finder = new Finder(
+    this.ended = new EndedCards(this);
+    this.finder = new CardSearch(
       (keys) => this.fetchAll(keys.filter((key) => !this.find(key))),
       () => this.filter(true),
     );
@@ -41,7 +41,7 @@ export class CardList extends SteadyList {
     this.more?.addEventListener("click", () => this.showMore());
     addEventListener("scroll", () => this.scrolled(), { passive: true });
     setInterval(() => this.wakeUp(), 1000);
-    unsent.tidy();
+    forgetOldUnsentText();
     this.arrange();
   }
 
@@ -68,7 +68,7 @@ export class CardList extends SteadyList {
     const known = this.open ?? new Map(open);
     const fresh = open.map(([key]) => key).filter((key) => !known.has(key));
     this.open = new Map(open.map(([key, order]) => [key, order]));
-    snoozing.tidy(this.open);
+    forgetSnoozesExcept(this.open);
     const near = this.near();
     const stale = open.filter(([key, , revision]) => this.revisions.get(key) !== revision).map(([key]) => key);
     const gone = [...this.cards(), ...this.hidden()].filter((card) => !card.classList.contains("over") && !this.open.has(card.dataset.key));
@@ -79,14 +79,14 @@ export class CardList extends SteadyList {
     ]);
     this.list.dataset.more = "0";
     for (const key of fresh) this.greet(this.find(key));
-    notifyOf(fresh.filter((key) => !this.find(key)));
+    notifyOfQuestions(fresh.filter((key) => !this.find(key)));
     this.count();
   }
 
   // Which questions have a card, or are to have one.
   near() {
     if (this.only) return new Set([this.only]);
-    return wanted(this.open ?? new Map(), this.most);
+    return keysWithinLimit(this.open ?? new Map(), this.most);
   }
 
   async fetchAll(keys) {
@@ -119,7 +119,7 @@ export class CardList extends SteadyList {
   }
 
   async showStep() {
-    this.most += STEP;
+    this.most += LIMIT_STEP;
     const before = this.shown().at(-1);
     await this.refill();
     if (document.activeElement === this.more || document.activeElement === document.body) {
@@ -130,7 +130,7 @@ export class CardList extends SteadyList {
   // Take away what is too much, far below and untouched.
   trim() {
     if (this.search?.value.trim()) return;
-    for (const card of surplus(this.cards(), this.near(), this.most)) {
+    for (const card of surplusCards(this.cards(), this.near(), this.most)) {
       this.revisions.delete(card.dataset.key);
       card.remove();
     }
@@ -139,7 +139,7 @@ export class CardList extends SteadyList {
   async fetch(keys) {
     const query = new URLSearchParams(keys.map((key) => ["key", key]));
     const before = new Map(keys.map((key) => [key, this.revisions.get(key)]));
-    const reply = await ask(`/inbox/cards?${query}`).catch(() => null);
+    const reply = await fetchFromHost(`/inbox/cards?${query}`).catch(() => null);
     if (!reply?.ok) return;
     const found = await reply.json();
     this.still(() => {
@@ -168,14 +168,14 @@ export class CardList extends SteadyList {
       this.still(() => this.put(message));
       this.trim();
     }
-    if (fresh) this.greet(this.find(message.key) ?? make(message.html));
+    if (fresh) this.greet(this.find(message.key) ?? cardFromHtml(message.html));
     this.count();
   }
 
   end(message) {
     this.open.delete(message.key);
-    snoozing.forget(message.key);
-    unnotify(message.key);
+    forgetSnooze(message.key);
+    closeNotification(message.key);
     if (this.find(message.key)) this.still(() => this.settle(message));
     else this.refillLater();
     this.count();
@@ -183,9 +183,9 @@ export class CardList extends SteadyList {
 
   greet(card) {
     if (!card) return;
-    if (this.only && card.dataset.key !== this.only) return notify(card);
-    say(`New question from ${card.dataset.agent}: ${card.dataset.brief}`);
-    notify(card);
+    if (this.only && card.dataset.key !== this.only) return notifyOfCard(card);
+    announce(`New question from ${card.dataset.agent}: ${card.dataset.brief}`);
+    notifyOfCard(card);
     if (card.isConnected && card.getBoundingClientRect().top < 50) {
       this.unseen.add(card);
       this.showPill();
@@ -201,45 +201,45 @@ export class CardList extends SteadyList {
       return;
     }
     this.revisions.set(message.key, message.revision);
-    const made = make(message.html);
+    const made = cardFromHtml(message.html);
     if (old) return this.renew(old, made);
     this.prepare(made);
-    startle(made);
+    ignoreInputBriefly(made);
     made.classList.add("fresh");
     this.place(made);
   }
 
   prepare(card) {
-    tick(card);
+    updateTimes(card);
     if (card.classList.contains("over")) return;
-    unsent.restore(card);
-    grow(card);
+    restoreUnsentText(card);
+    growTextFields(card);
   }
 
   // The same question, changed a little: keep what was typed, marked and focused.
   renew(card, made) {
-    const focus = focusPath(card);
-    const kept = collect(card);
+    const focus = saveFocus(card);
+    const kept = readFields(card);
     const asleep = card.classList.contains("asleep");
     for (const { name, value } of made.attributes) card.setAttribute(name, value);
     card.classList.toggle("asleep", asleep);
     card.replaceChildren(...made.childNodes);
-    fill(card, kept);
-    tick(card);
-    grow(card);
+    fillFields(card, kept);
+    updateTimes(card);
+    growTextFields(card);
     if (!this.asleep?.contains(card)) this.place(card);
-    followPath(card, focus);
+    restoreFocus(card, focus);
   }
 
   place(card) {
-    if (snoozing.isSnoozed(card.dataset.key) && this.asleep && !this.only) {
+    if (isSnoozed(card.dataset.key) && this.asleep && !this.only) {
       this.asleep.append(card);
       card.classList.add("asleep");
       this.showAsleep();
       return;
     }
     card.classList.remove("asleep");
-    const back = snoozing.cameBack(card.dataset.key);
+    const back = returnedFromSnoozeAt(card.dataset.key);
     if (back !== null) card.dataset.top = String(Math.round(back));
     const next = this.cards().find((other) => other !== card && rank(other) > rank(card));
     if (card.parentNode !== this.list || card.nextElementSibling !== (next ?? null)) {
@@ -252,7 +252,7 @@ export class CardList extends SteadyList {
 
   arrange() {
     for (const card of this.cards()) {
-      if (snoozing.snoozedUntil(card.dataset.key) !== null) this.place(card);
+      if (snoozedUntil(card.dataset.key) !== null) this.place(card);
     }
   }
 
@@ -264,7 +264,7 @@ export class CardList extends SteadyList {
 
   drop(card) {
     if (!card || this.only) return;
-    if (card.contains(document.activeElement) && isTyping(document.activeElement)) hush();
+    if (card.contains(document.activeElement) && isTextField(document.activeElement)) ignoreTypingUntilPause();
     this.still(() => {
       this.revisions.delete(card.dataset.key);
       card.remove();
@@ -307,15 +307,15 @@ export class CardList extends SteadyList {
   wakeUp() {
     for (const card of this.hidden()) {
       const { key } = card.dataset;
-      if (this.open?.has(key) && !snoozing.isSnoozed(key)) this.rouse(card);
+      if (this.open?.has(key) && !isSnoozed(key)) this.rouse(card);
     }
   }
 
   // Back from a snooze: on top of all.
   rouse(card) {
-    snoozing.wake(card.dataset.key);
+    endSnooze(card.dataset.key);
     this.still(() => {
-      startle(card);
+      ignoreInputBriefly(card);
       card.classList.add("fresh");
       this.place(card);
     });
@@ -325,13 +325,13 @@ export class CardList extends SteadyList {
   }
 
   snooze(card, until) {
-    snoozing.snooze(card.dataset.key, until);
+    startSnooze(card.dataset.key, until);
     const next = card.nextElementSibling ?? card.previousElementSibling;
     card.blur();
     document.activeElement?.blur?.();
     this.place(card);
     this.refillLater();
-    say(`Snoozed for ${duration((until - now()) / 1000)}`);
+    announce(`Snoozed for ${formatDuration((until - hostNow()) / 1000)}`);
     this.count();
     this.focus(next);
   }
@@ -360,7 +360,7 @@ export class CardList extends SteadyList {
   }
 
   count() {
-    announceCount([...(this.open?.keys() ?? [])].filter((key) => !snoozing.isSnoozed(key)).length);
+    showWaitingCount([...(this.open?.keys() ?? [])].filter((key) => !isSnoozed(key)).length);
     const more = this.list.dataset.more !== "0";
     const cards = this.cards();
     const empty = document.querySelector("[data-empty]");
@@ -374,9 +374,9 @@ export class CardList extends SteadyList {
   // How many wait without a card here.
   showRest() {
     if (!this.more) return;
-    const rest = [...(this.open?.keys() ?? [])].filter((key) => !this.find(key) && !snoozing.isSnoozed(key)).length;
+    const rest = [...(this.open?.keys() ?? [])].filter((key) => !this.find(key) && !isSnoozed(key)).length;
     this.more.hidden = rest === 0 || this.list.dataset.more !== "0" || Boolean(this.search?.value.trim());
-    this.more.textContent = `Show ${Math.min(rest, STEP)} more of ${rest} below`;
+    this.more.textContent = `Show ${Math.min(rest, LIMIT_STEP)} more of ${rest} below`;
   }
 }
 

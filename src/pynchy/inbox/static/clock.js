@@ -1,10 +1,10 @@
 // Ages and times left, ticking once a second.
 
-import { now } from "./page-data.js";
+import { hostNow } from "./page-data.js";
 
 const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
 
-export function duration(seconds) {
+export function formatDuration(seconds) {
   let left = Math.max(0, Math.floor(seconds));
   const parts = [];
   for (const [size, unit] of UNITS) {
@@ -16,23 +16,23 @@ export function duration(seconds) {
   return parts.slice(0, 2).join(" ") || "0s";
 }
 
-function write(element, text) {
+function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-export function tick(root = document) {
-  const at = now();
+export function updateTimes(root = document) {
+  const at = hostNow();
   for (const element of root.querySelectorAll("time[data-age]")) {
-    write(element, `${duration((at - Date.parse(element.dateTime)) / 1000)} ago`);
+    setText(element, `${formatDuration((at - Date.parse(element.dateTime)) / 1000)} ago`);
   }
   for (const element of root.querySelectorAll("time[data-left]")) {
     const left = (Date.parse(element.dateTime) - at) / 1000;
-    write(element, left > 0 ? `${duration(left)} left` : "time is up");
+    setText(element, left > 0 ? `${formatDuration(left)} left` : "time is up");
     element.classList.toggle("soon", left < 600);
   }
 }
 
 export function startClock() {
-  tick();
-  setInterval(tick, 1000);
+  updateTimes();
+  setInterval(updateTimes, 1000);
 }

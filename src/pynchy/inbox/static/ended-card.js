@@ -1,38 +1,38 @@
 // A card whose question is over: how it says so, what it keeps of what was written in it, and how it
 // leaves.
 
-import { make, written } from "./card-element.js";
-import { tick } from "./clock.js";
-import { isTyping, say } from "./every-page.js";
-import { hush, startle } from "./input-guard.js";
-import * as unsent from "./unsent-text.js";
+import { cardFromHtml, writtenText } from "./card-element.js";
+import { updateTimes } from "./clock.js";
+import { announce, isTextField } from "./every-page.js";
+import { ignoreInputBriefly, ignoreTypingUntilPause } from "./input-guard.js";
+import { forgetUnsentText, unsentTextOf } from "./unsent-text.js";
 
 const LINGER_MS = 8000;
 
-export class Ended {
+export class EndedCards {
   constructor(cards) {
     this.cards = cards;
   }
 
   show(card, message) {
-    const made = make(message.html);
+    const made = cardFromHtml(message.html);
     const focused = card.contains(document.activeElement);
     const first = !card.classList.contains("over");
-    if (first && focused && isTyping(document.activeElement)) hush();
-    if (!card.sent) startle(card);
+    if (first && focused && isTextField(document.activeElement)) ignoreTypingUntilPause();
+    if (!card.sent) ignoreInputBriefly(card);
     clearTimeout(card.timer);
     delete card.dataset.mode;
     // From its own fields first: what is kept may be another tab's, or refused by the browser.
-    if (first) card.draft = written(card) || unsent.text(message.key);
+    if (first) card.draft = writtenText(card) || unsentTextOf(message.key);
     // It keeps its room: what is below must not slip under a finger.
     if (first) card.style.minHeight = `${card.offsetHeight}px`;
     card.className = made.className;
     card.replaceChildren(...made.childNodes);
-    tick(card);
+    updateTimes(card);
     if (focused) card.focus({ preventScroll: true });
     if (card.note) card.querySelector(".result").prepend(card.note);
     if (!card.sent) this.keepUnsent(card);
-    if (first) say(card.querySelector(".outcome").textContent.trim());
+    if (first) announce(card.querySelector(".outcome").textContent.trim());
     if (!this.cards.only) this.leaveLater(card);
   }
 
@@ -53,7 +53,7 @@ export class Ended {
     const [label, actions, back] = card.querySelector(".unsent").children;
     label.hidden = actions.hidden = discarded;
     back.hidden = !discarded;
-    if (discarded) unsent.forget(card.dataset.key);
+    if (discarded) forgetUnsentText(card.dataset.key);
   }
 
   leaveLater(card) {

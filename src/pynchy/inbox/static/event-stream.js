@@ -1,198 +1,197 @@
 // The stream of events from the host: read, shared with the other tabs, and opened again when it is
 // lost.
 
-import { duration } from "./clock.js";
-import { announceCount } from "./every-page.js";
-import { ask, SIGNED_OUT } from "./host-requests.js";
-import { now, setNow } from "./page-data.js";
-import { Tabs } from "./tab-leader.js";
-import { forgetAll } from "./unsent-text.js";
+import { formatDuration } from "./clock.js";
+import { showWaitingCount } from "./every-page.js";
+import { fetchFromHost, SIGNED_OUT } from "./host-requests.js";
+import { hostNow, setHostTime } from "./page-data.js";
+import { TabLeadership } from "./tab-leader.js";
+import { forgetAllUnsentText } from "./unsent-text.js";
 
-// The host speaks every ten seconds; this long without a word is a broken line.
+// The host sends something every ten seconds; after this long without it the connection is lost.
 const SILENCE_MS = 25000;
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 
 // One connection to the host's stream. It is read with fetch, since an EventSource could not send the
 // page key.
-class Line {
-  // `hear` gets every message; `lost` is called once when the connection ends by itself.
-  constructor(hear, lost) {
-    this.hear = hear;
-    this.lost = lost;
-    this.cut = new AbortController();
-    this.run();
+class StreamConnection {
+  // `onMessage` gets every message; `onLost` is called once when the connection ends by itself.
+  constructor(onMessage, onLost) {
+    this.onMessage = onMessage;
+    this.onLost = onLost;
+    this.abortController = new AbortController();
+    this.open();
   }
 
-  async run() {
+  async open() {
     try {
-      const reply = await ask("/inbox/stream", { signal: this.cut.signal });
+      const reply = await fetchFromHost("/inbox/stream", { signal: this.abortController.signal });
       if (reply.ok) await this.read(reply.body.getReader());
     } catch {
       // Lost, as when it ends.
     }
-    if (!this.cut.signal.aborted) this.lost();
+    if (!this.abortController.signal.aborted) this.onLost();
   }
 
   async read(reader) {
     const decoder = new TextDecoder();
-    let text = "";
+    let buffered = "";
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const parts = (text + decoder.decode(value, { stream: true })).split("\n\n");
-      text = parts.pop();
-      for (const part of parts) if (!this.cut.signal.aborted) this.take(part);
+      const blocks = (buffered + decoder.decode(value, { stream: true })).split("\n\n");
+      buffered = blocks.pop();
+      for (const block of blocks) if (!this.abortController.signal.aborted) this.readMessage(block);
     }
   }
 
-  take(part) {
-    const fields = Object.fromEntries(part.split("\n").map((row) => row.split(/: ?(.*)/s)));
-    if (fields.event) this.hear(fields.event, JSON.parse(fields.data));
+  readMessage(block) {
+    const fields = Object.fromEntries(block.split("\n").map((row) => row.split(/: ?(.*)/s)));
+    if (fields.event) this.onMessage(fields.event, JSON.parse(fields.data));
   }
 
   close() {
-    this.cut.abort();
+    this.abortController.abort();
   }
 }
 
-export class Stream {
+export class EventStream {
   constructor(handlers) {
     this.handlers = handlers;
-    this.lastHeard = now();
+    this.lastHeardAt = hostNow();
     this.state = "connecting";
     this.failures = 0;
-    // What is open, for a tab that has just come: [key, order, revision] by key.
-    this.open = null;
-    this.tabs = new Tabs({
-      lead: () => this.connect(),
-      follow: () => this.disconnect(),
-      hear: (kind, body) => this.hearLeader(kind, body),
-      called: (by) => this.describe(by),
+    // For a new tab: [key, order, revision] by key.
+    this.openQuestions = null;
+    this.tabs = new TabLeadership({
+      onLead: () => this.connect(),
+      onFollow: () => this.disconnect(),
+      onMessage: (kind, body) => this.onLeaderMessage(kind, body),
+      onStateRequest: (tabId) => this.sendStateTo(tabId),
     });
     this.tabs.start();
-    setInterval(() => this.look(), 1000);
-    addEventListener("online", () => this.hurry());
-    addEventListener("pageshow", (event) => event.persisted && this.hurry());
+    setInterval(() => this.checkSilence(), 1000);
+    addEventListener("online", () => this.reconnectNow());
+    addEventListener("pageshow", (event) => event.persisted && this.reconnectNow());
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden && this.state !== "live") this.hurry();
+      if (!document.hidden && this.state !== "live") this.reconnectNow();
     });
   }
 
   connect() {
     this.disconnect();
-    const line = new Line(
-      (kind, body) => this.line === line && this.hear(kind, body),
-      () => this.line === line && this.lost(),
+    const connection = new StreamConnection(
+      (kind, body) => this.connection === connection && this.onHostMessage(kind, body),
+      () => this.connection === connection && this.onConnectionLost(),
     );
-    this.line = line;
+    this.connection = connection;
   }
 
   disconnect() {
-    clearTimeout(this.timer);
-    this.line?.close();
-    this.line = null;
+    clearTimeout(this.retryTimer);
+    this.connection?.close();
+    this.connection = null;
   }
 
-  hurry() {
-    if (this.tabs.leads) this.connect();
-    else this.tabs.call();
+  reconnectNow() {
+    if (this.tabs.isLeader) this.connect();
+    else this.tabs.askLeader();
   }
 
-  hear(kind, body) {
-    if (kind === "out") return this.lost();
-    if (kind === "sync") this.open = new Map(body.open.map((row) => [row[0], row]));
-    if (kind === "card") this.open.set(body.key, [body.key, body.order, body.revision]);
-    if (kind === "over") this.open.delete(body.key);
+  onHostMessage(kind, body) {
+    if (kind === "out") return this.onConnectionLost();
+    if (kind === "sync") this.openQuestions = new Map(body.open.map((row) => [row[0], row]));
+    if (kind === "card") this.openQuestions.set(body.key, [body.key, body.order, body.revision]);
+    if (kind === "over") this.openQuestions.delete(body.key);
     this.failures = 0;
-    this.tabs.tell(kind, body);
-    this.pass(kind, body);
+    this.tabs.send(kind, body);
+    this.handleMessage(kind, body);
   }
 
-  pass(kind, body) {
-    if (this.isOut) return location.reload();
-    if (body.now) setNow(body.now);
-    this.lastHeard = now();
-    this.show("live");
-    // A tab that has just come may hear of a change before it is told what is open.
-    if (kind === "sync") this.synced = true;
-    if (this.synced) this.handlers[kind]?.(body);
+  handleMessage(kind, body) {
+    if (this.isSignedOut) return location.reload();
+    if (body.now) setHostTime(body.now);
+    this.lastHeardAt = hostNow();
+    this.showState("live");
+    // A new tab may hear of a change before it is told what is open.
+    if (kind === "sync") this.hasSynced = true;
+    if (this.hasSynced) this.handlers[kind]?.(body);
   }
 
-  async hearLeader(kind, body) {
+  async onLeaderMessage(kind, body) {
     if (kind === "here") return;
     // Somebody may have signed in since, in this tab.
-    if (kind === "out") return (await signedOut()) ? this.leave() : this.tabs.takeOver();
-    if (kind !== "lost") return this.pass(kind, body);
-    this.lastHeard = Math.min(now(), body.heard);
-    this.show("lost");
-    // What a tab does that nobody sees, browsers let it do seldom.
+    if (kind === "out") return (await checkSignedOut()) ? this.showSignedOut() : this.tabs.takeOver();
+    if (kind !== "lost") return this.handleMessage(kind, body);
+    this.lastHeardAt = Math.min(hostNow(), body.heard);
+    this.showState("lost");
+    // Browsers slow hidden tabs down.
     if (body.hidden && !document.hidden) this.tabs.takeOver();
   }
 
-  // Another tab asks how things stand.
-  describe(by) {
-    this.look();
-    if (this.isOut) this.tabs.tell("out", {}, by);
-    else if (this.state === "lost") this.tellLost(by);
-    else if (this.open && this.state === "live") this.tabs.tell("sync", { open: [...this.open.values()] }, by);
-    else this.tabs.tell("here", {}, by);
+    sendStateTo(tabId) {
+    this.checkSilence();
+    if (this.isSignedOut) this.tabs.send("out", {}, tabId);
+    else if (this.state === "lost") this.sendLost(tabId);
+    else if (this.openQuestions && this.state === "live") this.tabs.send("sync", { open: [...this.openQuestions.values()] }, tabId);
+    else this.tabs.send("here", {}, tabId);
   }
 
-  tellLost(to = null) {
-    this.tabs.tell("lost", { heard: this.lastHeard, hidden: document.hidden }, to);
+  sendLost(tabId = null) {
+    this.tabs.send("lost", { heard: this.lastHeardAt, hidden: document.hidden }, tabId);
   }
 
-  async lost() {
+  async onConnectionLost() {
     this.disconnect();
-    this.show(this.isOut ? "out" : "lost");
-    this.tellLost();
-    const wait = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
+    this.showState(this.isSignedOut ? "out" : "lost");
+    this.sendLost();
+    const waitMs = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
     this.failures += 1;
-    this.timer = setTimeout(() => this.connect(), wait);
-    if (await signedOut()) this.leave();
+    this.retryTimer = setTimeout(() => this.connect(), waitMs);
+    if (await checkSignedOut()) this.showSignedOut();
   }
 
   // Whoever is signed out sees nothing any more, and leaves nothing behind.
-  leave() {
-    this.tabs.tell("out", {});
-    this.show("out");
-    this.isOut = true;
-    forgetAll();
-    announceCount(0);
-    const text = document.createElement("p");
-    text.className = "empty-search";
-    text.textContent = SIGNED_OUT;
-    document.getElementById("main").replaceChildren(text);
+  showSignedOut() {
+    this.tabs.send("out", {});
+    this.showState("out");
+    this.isSignedOut = true;
+    forgetAllUnsentText();
+    showWaitingCount(0);
+    const notice = document.createElement("p");
+    notice.className = "empty-search";
+    notice.textContent = SIGNED_OUT;
+    document.getElementById("main").replaceChildren(notice);
   }
 
-  look() {
-    if (this.tabs.leads && this.state === "live" && now() - this.lastHeard > SILENCE_MS) {
-      this.show("lost");
-      this.tellLost();
+  checkSilence() {
+    if (this.tabs.isLeader && this.state === "live" && hostNow() - this.lastHeardAt > SILENCE_MS) {
+      this.showState("lost");
+      this.sendLost();
       this.connect();
     }
-    this.show(this.state);
+    this.showState(this.state);
   }
 
-  show(state) {
+  showState(state) {
     this.state = state;
     const texts = {
       connecting: "connecting…",
       live: "live",
-      lost: `reconnecting, last seen ${duration((now() - this.lastHeard) / 1000)} ago`,
+      lost: `reconnecting, last seen ${formatDuration((hostNow() - this.lastHeardAt) / 1000)} ago`,
       out: "signed out: pynchy inbox --open",
     };
     for (const element of document.querySelectorAll("[data-link]")) {
       element.dataset.link = state;
-      const place = element.querySelector("[data-link-text]");
-      if (place.textContent !== texts[state]) place.textContent = texts[state];
+      const textElement = element.querySelector("[data-link-text]");
+      if (textElement.textContent !== texts[state]) textElement.textContent = texts[state];
     }
   }
 }
 
-async function signedOut() {
+async function checkSignedOut() {
   try {
-    const reply = await ask("/inbox/cards");
+    const reply = await fetchFromHost("/inbox/cards");
     return reply.status === 401;
   } catch {
     return false;

@@ -2,14 +2,14 @@
 // the keys and settings, signing out.
 
 import { startClock } from "./clock.js";
-import { forgetKey, post } from "./host-requests.js";
-import { offerNotifications } from "./notifications.js";
-import { forgetAll } from "./unsent-text.js";
+import { forgetPageKey, postToHost } from "./host-requests.js";
+import { startNotifications } from "./notifications.js";
+import { forgetAllUnsentText } from "./unsent-text.js";
 
-const SINGLE_KEYS = "pynchy-single-keys";
+const SINGLE_KEYS_SETTING = "pynchy-single-keys";
 
-export function singleKeys() {
-  return localStorage.getItem(SINGLE_KEYS) !== "off";
+export function singleKeysEnabled() {
+  return localStorage.getItem(SINGLE_KEYS_SETTING) !== "off";
 }
 
 export function openHelp() {
@@ -17,11 +17,11 @@ export function openHelp() {
   if (!help.open) help.showModal();
 }
 
-export function isTyping(target) {
+export function isTextField(target) {
   return target.matches?.("textarea, select, input:not([type=checkbox], [type=radio])");
 }
 
-export function say(text) {
+export function announce(text) {
   const region = document.getElementById("say");
   region.textContent = "";
   // A reader is told of a change, so the same words twice need a moment between them.
@@ -30,10 +30,10 @@ export function say(text) {
   }, 50);
 }
 
-export function announceCount(count) {
-  for (const place of document.querySelectorAll("[data-count]")) {
-    place.textContent = String(count);
-    place.hidden = count === 0;
+export function showWaitingCount(count) {
+  for (const element of document.querySelectorAll("[data-count]")) {
+    element.textContent = String(count);
+    element.hidden = count === 0;
   }
   const title = document.title.replace(/^\(\d+\) /, "");
   document.title = count ? `(${count}) ${title}` : title;
@@ -43,28 +43,28 @@ export function announceCount(count) {
 }
 
 function startSettings() {
-  const box = document.querySelector("[data-setting=single-keys]");
-  box.checked = singleKeys();
-  document.documentElement.classList.toggle("no-keys", !box.checked);
-  box.addEventListener("change", () => {
-    localStorage.setItem(SINGLE_KEYS, box.checked ? "on" : "off");
-    document.documentElement.classList.toggle("no-keys", !box.checked);
+  const checkbox = document.querySelector("[data-setting=single-keys]");
+  checkbox.checked = singleKeysEnabled();
+  document.documentElement.classList.toggle("no-keys", !checkbox.checked);
+  checkbox.addEventListener("change", () => {
+    localStorage.setItem(SINGLE_KEYS_SETTING, checkbox.checked ? "on" : "off");
+    document.documentElement.classList.toggle("no-keys", !checkbox.checked);
   });
   document.querySelector("[data-insecure]").hidden = isSecureContext;
 }
 
-export function startShell() {
+export function startEveryPage() {
   startClock();
   startSettings();
-  offerNotifications();
+  startNotifications();
   document.querySelector("[data-open=help]").addEventListener("click", openHelp);
   document.querySelector("[data-close]").addEventListener("click", () => {
     document.getElementById("help").close();
   });
   document.querySelector("[data-do=sign-out]").addEventListener("click", async () => {
-    await post("/inbox/sign-out", {}).catch(() => {});
-    forgetKey();
-    forgetAll();
+    await postToHost("/inbox/sign-out", {}).catch(() => {});
+    forgetPageKey();
+    forgetAllUnsentText();
     location.assign("/");
   });
 }

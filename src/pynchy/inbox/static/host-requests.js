@@ -4,31 +4,31 @@
 export const SIGNED_OUT =
   "You are signed out. On the machine where pynchy runs, pynchy inbox --open signs you in again.";
 
-const NAME = `pynchy-page-key:${document.documentElement.dataset.host}`;
+const STORAGE_NAME = `pynchy-page-key:${document.documentElement.dataset.host}`;
 
-export function keepKey(key) {
-  localStorage.setItem(NAME, key);
+export function savePageKey(key) {
+  localStorage.setItem(STORAGE_NAME, key);
 }
 
-export function forgetKey() {
-  localStorage.removeItem(NAME);
+export function forgetPageKey() {
+  localStorage.removeItem(STORAGE_NAME);
 }
 
-export function hasKey() {
+export function hasPageKey() {
   try {
-    return Boolean(localStorage.getItem(NAME));
+    return Boolean(localStorage.getItem(STORAGE_NAME));
   } catch {
     return false;
   }
 }
 
 // Ask the host for something, as a page of ours.
-export function ask(path, options = {}) {
-  const headers = { ...options.headers, "pynchy-page-key": localStorage.getItem(NAME) ?? "" };
+export function fetchFromHost(path, options = {}) {
+  const headers = { ...options.headers, "pynchy-page-key": localStorage.getItem(STORAGE_NAME) ?? "" };
   return fetch(path, { cache: "no-store", ...options, headers });
 }
 
-export function post(path, body, options = {}) {
+export function postToHost(path, body, options = {}) {
   const headers = { "content-type": "application/json" };
-  return ask(path, { method: "POST", headers, body: JSON.stringify(body), ...options });
+  return fetchFromHost(path, { method: "POST", headers, body: JSON.stringify(body), ...options });
 }

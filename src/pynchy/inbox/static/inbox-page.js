@@ -1,20 +1,20 @@
 // The list of what waits, and the page of one question.
 
 import { Answering } from "./answering.js";
-import { grow } from "./card-element.js";
+import { growTextFields } from "./card-element.js";
 import { CardList } from "./card-list.js";
-import { Stream } from "./event-stream.js";
-import { say, startShell } from "./every-page.js";
-import { startGuard } from "./input-guard.js";
-import { startKeys } from "./keyboard.js";
-import * as unsent from "./unsent-text.js";
+import { EventStream } from "./event-stream.js";
+import { announce, startEveryPage } from "./every-page.js";
+import { startInputGuard } from "./input-guard.js";
+import { startKeyboard } from "./keyboard.js";
+import { saveUnsentText } from "./unsent-text.js";
 
-startGuard();
-startShell();
+startInputGuard();
+startEveryPage();
 
 const cards = new CardList(document.getElementById("list"));
 const answering = new Answering(cards);
-startKeys(cards, answering);
+startKeyboard(cards, answering);
 
 const acts = {
   decline: (card) => answering.askReason(card),
@@ -55,8 +55,8 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("input", (event) => {
   const card = event.target.closest(".card");
   if (!card || card.classList.contains("over") || event.target.matches("[data-reason]")) return;
-  unsent.save(card);
-  grow(card);
+  saveUnsentText(card);
+  growTextFields(card);
 });
 
 navigator.serviceWorker?.addEventListener("message", (event) => {
@@ -78,14 +78,14 @@ async function copy(field) {
   field.select();
   try {
     await navigator.clipboard.writeText(field.value);
-    say("Copied");
+    announce("Copied");
   } catch {
     // Plain http has no clipboard: the text is selected, for Ctrl+C.
-    say("Selected: press Ctrl+C to copy");
+    announce("Selected: press Ctrl+C to copy");
   }
 }
 
-new Stream({
+new EventStream({
   sync: (body) => cards.sync(body),
   card: (body) => cards.take(body),
   over: (body) => cards.end(body),

@@ -1,10 +1,10 @@
 // Keys of the list. The table itself comes from the host.
 
-import { isTyping, openHelp, singleKeys } from "./every-page.js";
-import { isDeaf } from "./input-guard.js";
-import { facts } from "./page-data.js";
+import { isTextField, openHelp, singleKeysEnabled } from "./every-page.js";
+import { isIgnoringInput } from "./input-guard.js";
+import { pageData } from "./page-data.js";
 
-export function startKeys(cards, answering) {
+export function startKeyboard(cards, answering) {
   const actions = {
     next: () => step(cards, 1),
     previous: () => step(cards, -1),
@@ -32,10 +32,10 @@ export function startKeys(cards, answering) {
       event.preventDefault();
       return answering.decline(card);
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target)) return;
     if (event.key === "Enter") return enter(event, card, answering);
-    if (!singleKeys() || (card && isDeaf(card))) return;
-    const action = facts.keys[event.key];
+    if (!singleKeysEnabled() || (card && isIgnoringInput(card))) return;
+    const action = pageData.keys[event.key];
     if (!action || event.repeat && action !== "next" && action !== "previous") return;
     event.preventDefault();
     actions[action](card, event);
@@ -46,7 +46,7 @@ export function startKeys(cards, answering) {
 async function goOn(cards) {
   const here = cards.current();
   await cards.showMore();
-  return cards.current() === here && !isTyping(document.activeElement);
+  return cards.current() === here && !isTextField(document.activeElement);
 }
 
 async function step(cards, by) {
@@ -100,5 +100,5 @@ function enter(event, card, answering) {
 
 function escape(event, card, answering) {
   if (card && card.dataset.mode !== "undo" && answering.close(card)) return;
-  if (isTyping(event.target)) (card ?? document.getElementById("main")).focus({ preventScroll: true });
+  if (isTextField(event.target)) (card ?? document.getElementById("main")).focus({ preventScroll: true });
 }

@@ -1,42 +1,42 @@
 // Notifications of the browser, where they are allowed and somebody asked for them.
 
-import { make } from "./card-element.js";
-import { ask } from "./host-requests.js";
+import { cardFromHtml } from "./card-element.js";
+import { fetchFromHost } from "./host-requests.js";
 
-const WANTED = "pynchy-notify";
-const AT_ONCE = 50;
+const SETTING = "pynchy-notify";
+const MAX_PER_REQUEST = 50;
 
-function possible() {
+function areSupported() {
   return isSecureContext && "Notification" in window && "serviceWorker" in navigator;
 }
 
-export function offerNotifications() {
+export function startNotifications() {
   const button = document.querySelector("[data-do=notify]");
   const text = document.querySelector("[data-notify-text]");
-  const show = () => {
-    button.hidden = !possible() || Notification.permission === "denied";
-    const on = possible() && Notification.permission === "granted" && localStorage.getItem(WANTED) === "on";
+  const showState = () => {
+    button.hidden = !areSupported() || Notification.permission === "denied";
+    const on = areSupported() && Notification.permission === "granted" && localStorage.getItem(SETTING) === "on";
     button.textContent = on ? "Stop notifying me" : "Notify me of new questions";
-    if (!possible()) text.textContent = "This browser cannot notify here.";
+    if (!areSupported()) text.textContent = "This browser cannot notify here.";
     else if (Notification.permission === "denied") text.textContent = "Notifications are blocked in the browser’s settings.";
     else text.textContent = on ? "On, while this page is open." : "";
   };
   button.addEventListener("click", async () => {
-    const on = Notification.permission === "granted" && localStorage.getItem(WANTED) === "on";
+    const on = Notification.permission === "granted" && localStorage.getItem(SETTING) === "on";
     if (!on) await Notification.requestPermission();
-    localStorage.setItem(WANTED, on ? "off" : "on");
-    show();
+    localStorage.setItem(SETTING, on ? "off" : "on");
+    showState();
   });
-  if (possible()) navigator.serviceWorker.register("/sw.js").catch(() => {});
-  show();
+  if (areSupported()) navigator.serviceWorker.register("/sw.js").catch(() => {});
+  showState();
 }
 
-function wanted() {
-  return possible() && Notification.permission === "granted" && localStorage.getItem(WANTED) === "on";
+function areEnabled() {
+  return areSupported() && Notification.permission === "granted" && localStorage.getItem(SETTING) === "on";
 }
 
-export async function notify(card) {
-  if (!wanted() || (document.hasFocus() && !document.hidden)) return;
+export async function notifyOfCard(card) {
+  if (!areEnabled() || (document.hasFocus() && !document.hidden)) return;
   const registration = await navigator.serviceWorker.getRegistration("/");
   await registration?.showNotification(`${card.dataset.agent} asks`, {
     body: card.dataset.brief,
@@ -48,16 +48,16 @@ export async function notify(card) {
 }
 
 // Of questions that are on no card of this page.
-export async function notifyOf(keys) {
-  if (!wanted() || !keys.length) return;
-  const query = new URLSearchParams(keys.slice(0, AT_ONCE).map((key) => ["key", key]));
-  const reply = await ask(`/inbox/cards?${query}`).catch(() => null);
+export async function notifyOfQuestions(keys) {
+  if (!areEnabled() || !keys.length) return;
+  const query = new URLSearchParams(keys.slice(0, MAX_PER_REQUEST).map((key) => ["key", key]));
+  const reply = await fetchFromHost(`/inbox/cards?${query}`).catch(() => null);
   if (!reply?.ok) return;
-  for (const { html, over } of await reply.json()) if (!over) await notify(make(html));
+  for (const { html, over } of await reply.json()) if (!over) await notifyOfCard(cardFromHtml(html));
 }
 
-export async function unnotify(key) {
-  if (!wanted()) return;
+export async function closeNotification(key) {
+  if (!areEnabled()) return;
   const registration = await navigator.serviceWorker.getRegistration("/");
-  for (const shown of (await registration?.getNotifications({ tag: key })) ?? []) shown.close();
+  for (const notification of (await registration?.getNotifications({ tag: key })) ?? []) notification.close();
 }

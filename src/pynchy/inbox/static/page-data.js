@@ -1,15 +1,13 @@
 // What the host told this page, and the host's time: this machine's clock may be wrong.
 
-const told = JSON.parse(document.getElementById("facts").textContent);
+export const pageData = JSON.parse(document.getElementById("facts").textContent);
 
-export const facts = told;
+let hostAheadMs = Date.parse(pageData.now) - Date.now();
 
-let ahead = Date.parse(told.now) - Date.now();
-
-export function setNow(text) {
-  ahead = Date.parse(text) - Date.now();
+export function setHostTime(text) {
+  hostAheadMs = Date.parse(text) - Date.now();
 }
 
-export function now() {
-  return Date.now() + ahead;
+export function hostNow() {
+  return Date.now() + hostAheadMs;
 }

@@ -1,13 +1,13 @@
 // Searching what waits, also among what has no card on this page.
 
-import { ask } from "./host-requests.js";
+import { fetchFromHost } from "./host-requests.js";
 
 const PAUSE_MS = 150;
 const NONE = "Nothing that waits fits the search.";
 const MORE = "More than a hundred fit: these are the most urgent of them.";
 const TROUBLE = "The host does not answer: only what is on this page was searched.";
 
-export class Finder {
+export class CardSearch {
   // `get` is called with the keys that fit, once the host has said which do, and `show` when those
   // are there.
   constructor(get, show) {
@@ -30,7 +30,7 @@ export class Finder {
   }
 
   async ask(text) {
-    const reply = await ask(`/inbox/find?${new URLSearchParams({ q: text })}`).catch(() => null);
+    const reply = await fetchFromHost(`/inbox/find?${new URLSearchParams({ q: text })}`).catch(() => null);
     const { keys, more } = reply?.ok ? await reply.json() : { keys: [], more: false };
     if (text !== this.text) return;
     if (!reply?.ok) this.note = TROUBLE;

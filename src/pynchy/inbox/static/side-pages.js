@@ -1,41 +1,41 @@
 // The pages beside the list: what is over, and who is waiting.
 
-import { make } from "./card-element.js";
-import { tick } from "./clock.js";
-import { Stream } from "./event-stream.js";
-import { announceCount, isTyping, openHelp, say, singleKeys, startShell } from "./every-page.js";
-import { ask, post } from "./host-requests.js";
-import { notify, notifyOf, unnotify } from "./notifications.js";
-import { facts } from "./page-data.js";
+import { cardFromHtml } from "./card-element.js";
+import { updateTimes } from "./clock.js";
+import { EventStream } from "./event-stream.js";
+import { announce, isTextField, openHelp, showWaitingCount, singleKeysEnabled, startEveryPage } from "./every-page.js";
+import { fetchFromHost, postToHost } from "./host-requests.js";
+import { closeNotification, notifyOfCard, notifyOfQuestions } from "./notifications.js";
+import { pageData } from "./page-data.js";
 import { isSnoozed } from "./snooze.js";
 
-let open = null;
-const agents = document.getElementById("agents");
-let timer;
+let openKeys = null;
+const agentList = document.getElementById("agents");
+let refreshTimer;
 
-startShell();
+startEveryPage();
 
-function count() {
-  announceCount([...(open ?? [])].filter((key) => !isSnoozed(key)).length);
+function updateCount() {
+  showWaitingCount([...(openKeys ?? [])].filter((key) => !isSnoozed(key)).length);
 }
 
-async function refresh() {
-  const reply = await ask("/inbox/agents").catch(() => null);
+async function refreshAgents() {
+  const reply = await fetchFromHost("/inbox/agents").catch(() => null);
   if (!reply?.ok) return;
-  const focused = agents.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
-  agents.innerHTML = await reply.text();
-  tick(agents);
-  if (focused) agents.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+  const focused = agentList.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  agentList.innerHTML = await reply.text();
+  updateTimes(agentList);
+  if (focused) agentList.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function changed() {
-  count();
-  if (!agents) return;
-  clearTimeout(timer);
-  timer = setTimeout(refresh, 200);
+function onChange() {
+  updateCount();
+  if (!agentList) return;
+  clearTimeout(refreshTimer);
+  refreshTimer = setTimeout(refreshAgents, 200);
 }
 
-agents?.addEventListener("click", async (event) => {
+agentList?.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-do]");
   if (!button) return;
   const item = button.closest("[data-key]");
@@ -45,40 +45,40 @@ agents?.addEventListener("click", async (event) => {
   status.hidden = false;
   status.textContent = "Sending…";
   const path = `/api/questions/${encodeURIComponent(id)}/${button.dataset.do}`;
-  const reply = await post(path, { group }).catch(() => null);
-  if (reply?.ok) return changed();
-  const told = (await reply?.json().catch(() => ({}))) ?? {};
-  status.textContent = told.error ?? "The host does not answer; try again.";
-  say(status.textContent);
+  const reply = await postToHost(path, { group }).catch(() => null);
+  if (reply?.ok) return onChange();
+  const replyBody = (await reply?.json().catch(() => ({}))) ?? {};
+  status.textContent = replyBody.error ?? "The host does not answer; try again.";
+  announce(status.textContent);
   for (const other of item.querySelectorAll("button")) other.disabled = false;
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !singleKeys()) return;
-  if (facts.keys[event.key] === "help") openHelp();
-  if (facts.keys[event.key] === "search") {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target) || !singleKeysEnabled()) return;
+  if (pageData.keys[event.key] === "help") openHelp();
+  if (pageData.keys[event.key] === "search") {
     const field = document.querySelector("#main [data-search]");
     if (field) event.preventDefault();
     field?.focus();
   }
 });
 
-new Stream({
+new EventStream({
   sync: (body) => {
     const keys = body.open.map(([key]) => key);
-    notifyOf(keys.filter((key) => open && !open.has(key)));
-    open = new Set(keys);
-    changed();
+    notifyOfQuestions(keys.filter((key) => openKeys && !openKeys.has(key)));
+    openKeys = new Set(keys);
+    onChange();
   },
   card: (body) => {
-    if (!open.has(body.key)) notify(make(body.html));
-    open.add(body.key);
-    changed();
+    if (!openKeys.has(body.key)) notifyOfCard(cardFromHtml(body.html));
+    openKeys.add(body.key);
+    onChange();
   },
   over: (body) => {
-    open.delete(body.key);
-    unnotify(body.key);
-    changed();
+    openKeys.delete(body.key);
+    closeNotification(body.key);
+    onChange();
   },
 });
-if (agents) setInterval(refresh, 15000);
+if (agentList) setInterval(refreshAgents, 15000);

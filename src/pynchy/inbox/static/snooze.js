@@ -1,48 +1,48 @@
 // Hiding a question for a while, in this browser alone. It comes back on top, and before its end.
 
-import { facts, now } from "./page-data.js";
+import { hostNow, pageData } from "./page-data.js";
 
 const PREFIX = "pynchy-snooze:";
 // What is hidden comes back this long before it ends by itself, so that there is time to answer.
 const BEFORE_END_MS = 5 * 60 * 1000;
 
-export function choices(card) {
+export function snoozeChoices(card) {
   const latest = Date.parse(card.dataset.due) - BEFORE_END_MS;
-  return facts.snoozes.map((snooze) => ({
-    text: snooze.text,
-    until: Math.min(moment(snooze), latest),
-    cut: moment(snooze) > latest,
-  })).filter((choice) => choice.until > now());
+  return pageData.snoozes.map((preset) => ({
+    text: preset.text,
+    until: Math.min(endOf(preset), latest),
+    cutShort: endOf(preset) > latest,
+  })).filter((choice) => choice.until > hostNow());
 }
 
-function moment(snooze) {
-  if (snooze.seconds !== null) return now() + snooze.seconds * 1000;
-  const day = new Date(now());
+function endOf(preset) {
+  if (preset.seconds !== null) return hostNow() + preset.seconds * 1000;
+  const day = new Date(hostNow());
   day.setDate(day.getDate() + 1);
-  day.setHours(snooze.hour, 0, 0, 0);
+  day.setHours(preset.hour, 0, 0, 0);
   return day.getTime();
 }
 
-export function snooze(key, until) {
+export function startSnooze(key, until) {
   localStorage.setItem(PREFIX + key, JSON.stringify({ until }));
 }
 
-export function wake(key) {
-  if (isSnoozed(key)) snooze(key, now());
+export function endSnooze(key) {
+  if (isSnoozed(key)) startSnooze(key, hostNow());
 }
 
-export function forget(key) {
+export function forgetSnooze(key) {
   localStorage.removeItem(PREFIX + key);
 }
 
 // When the question came back from a snooze, also one that ended while no page was open.
-export function cameBack(key) {
+export function returnedFromSnoozeAt(key) {
   return isSnoozed(key) ? null : snoozedUntil(key);
 }
 
 export function isSnoozed(key) {
   const until = snoozedUntil(key);
-  return until !== null && until > now();
+  return until !== null && until > hostNow();
 }
 
 export function snoozedUntil(key) {
@@ -53,8 +53,8 @@ export function snoozedUntil(key) {
   }
 }
 
-export function tidy(open) {
+export function forgetSnoozesExcept(openQuestions) {
   for (const name of Object.keys(localStorage)) {
-    if (name.startsWith(PREFIX) && !open.has(name.slice(PREFIX.length))) localStorage.removeItem(name);
+    if (name.startsWith(PREFIX) && !openQuestions.has(name.slice(PREFIX.length))) localStorage.removeItem(name);
   }
 }

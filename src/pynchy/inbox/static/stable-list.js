@@ -1,8 +1,8 @@
 // A list whose cards stay where they are while others come and go.
 
-import { startle } from "./input-guard.js";
+import { ignoreInputBriefly } from "./input-guard.js";
 
-export class SteadyList {
+export class StableList {
   constructor(list) {
     this.list = list;
     // What scrolling by whole pixels has left over.
@@ -28,7 +28,7 @@ export class SteadyList {
       if (moved) this.scrollBy(moved);
     }
     for (const [card, top] of before) {
-      if (card.isConnected && Math.abs(card.getBoundingClientRect().top - top) >= 1) startle(card);
+      if (card.isConnected && Math.abs(card.getBoundingClientRect().top - top) >= 1) ignoreInputBriefly(card);
     }
   }
 

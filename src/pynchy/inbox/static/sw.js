@@ -6,15 +6,15 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
-  event.waitUntil(show(event.notification.data));
+  event.waitUntil(openQuestion(event.notification.data));
 });
 
-async function show(path) {
+async function openQuestion(path) {
   const windows = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const open = windows.find((window) => new URL(window.url).pathname === "/");
-  if (open) {
-    open.postMessage({ show: path });
-    await open.focus();
+  const inbox = windows.find((window) => new URL(window.url).pathname === "/");
+  if (inbox) {
+    inbox.postMessage({ show: path });
+    await inbox.focus();
   } else {
     await self.clients.openWindow(path);
   }

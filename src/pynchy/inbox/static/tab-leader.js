@@ -1,91 +1,92 @@
-// One connection for all tabs of this browser: browsers allow about six to a host, and a click needs
-// one, too. The tab that holds a lock leads; it has the connection and passes on what it hears.
+// Chooses the one tab of this browser that has the connection to the host, and passes on what it gets:
+// browsers allow about six connections to a host, and a click needs one, too. The leader holds a lock.
 
-const NAME = "pynchy-stream";
-// A leader says something at least every ten seconds, or answers when it is called.
+const SHARED_NAME = "pynchy-stream";
+// A leader sends something at least every ten seconds, or when it is asked.
 const SILENCE_MS = 15000;
 const ANSWER_MS = 3000;
 
-export class Tabs {
-  // `lead` is called when this tab is to connect, `follow` when it is not to any more, `hear` with
-  // what the leader passes on, and `called` when another tab asks the leader how things stand.
+export class TabLeadership {
+  // `onLead` is called when this tab is to connect, `onFollow` when it is not to any more, `onMessage`
+  // with what the leader passes on, and `onStateRequest` when a tab asks this leader for its state.
   constructor(handlers) {
     this.handlers = handlers;
-    this.leads = false;
-    this.spoke = performance.now();
+    this.isLeader = false;
+    this.leaderHeardAt = performance.now();
     this.id = Math.random().toString(36).slice(2);
-    this.alone = !(navigator.locks && "BroadcastChannel" in window);
+    this.isAlone = !(navigator.locks && "BroadcastChannel" in window);
   }
 
   start() {
     // Plain http from another machine has no locks: there, each tab has a connection of its own.
-    if (this.alone) return this.lead();
-    this.channel = new BroadcastChannel(NAME);
-    this.channel.addEventListener("message", ({ data }) => this.take(data));
-    this.wait();
-    this.call();
-    setInterval(() => this.look(), 1000);
+    if (this.isAlone) return this.becomeLeader();
+    this.channel = new BroadcastChannel(SHARED_NAME);
+    this.channel.addEventListener("message", ({ data }) => this.onMessage(data));
+    this.waitForLock();
+    this.askLeader();
+    setInterval(() => this.checkLeader(), 1000);
   }
 
-  wait() {
-    this.waiting = new AbortController();
-    this.request({ signal: this.waiting.signal });
+  waitForLock() {
+    this.lockWait = new AbortController();
+    this.requestLock({ signal: this.lockWait.signal });
   }
 
   takeOver() {
-    if (this.leads || this.takes) return;
-    this.takes = true;
-    this.waiting.abort();
-    this.request({ steal: true });
+    if (this.isLeader || this.isTakingOver) return;
+    this.isTakingOver = true;
+    this.lockWait.abort();
+    this.requestLock({ steal: true });
   }
 
-  request(options) {
-    const held = () => {
-      this.lead();
+  requestLock(options) {
+    const onLocked = () => {
+      this.becomeLeader();
       return new Promise(() => {});
     };
-    navigator.locks.request(NAME, options, held).catch(() => this.leads && this.stepBack());
+    navigator.locks.request(SHARED_NAME, options, onLocked).catch(() => this.isLeader && this.stepDown());
   }
 
-  lead() {
-    this.leads = true;
-    this.takes = false;
-    this.handlers.lead();
+  becomeLeader() {
+    this.isLeader = true;
+    this.isTakingOver = false;
+    this.handlers.onLead();
   }
 
   // Another tab has taken the lock away: this one was too quiet.
-  stepBack() {
-    this.leads = false;
-    this.spoke = performance.now();
-    this.handlers.follow();
-    this.wait();
+  stepDown() {
+    this.isLeader = false;
+    this.leaderHeardAt = performance.now();
+    this.handlers.onFollow();
+    this.waitForLock();
   }
 
-  tell(kind, body, to = null) {
-    if (this.leads) this.channel?.postMessage({ kind, body, to });
+  // Tabs may be of different versions, so kinds and names within messages stay as they are.
+  send(kind, body, to = null) {
+    if (this.isLeader) this.channel?.postMessage({ kind, body, to });
   }
 
-  call() {
-    if (this.leads || this.alone) return;
-    this.calledAt ??= performance.now();
+  askLeader() {
+    if (this.isLeader || this.isAlone) return;
+    this.askedAt ??= performance.now();
     this.channel.postMessage({ kind: "call", from: this.id });
   }
 
-  take({ kind, body, to, from }) {
-    if (kind === "call") return this.leads && this.handlers.called(from);
-    if (this.leads || (to && to !== this.id)) return;
-    this.spoke = performance.now();
-    this.calledAt = null;
-    this.handlers.hear(kind, body);
+  onMessage({ kind, body, to, from }) {
+    if (kind === "call") return this.isLeader && this.handlers.onStateRequest(from);
+    if (this.isLeader || (to && to !== this.id)) return;
+    this.leaderHeardAt = performance.now();
+    this.askedAt = null;
+    this.handlers.onMessage(kind, body);
   }
 
   // Nobody answers: the tab that led is frozen, or gone without a trace.
-  look() {
-    if (this.leads) return;
+  checkLeader() {
+    if (this.isLeader) return;
     const at = performance.now();
-    if (this.calledAt && at - this.calledAt > ANSWER_MS && at - this.spoke > ANSWER_MS) {
-      this.calledAt = null;
+    if (this.askedAt && at - this.askedAt > ANSWER_MS && at - this.leaderHeardAt > ANSWER_MS) {
+      this.askedAt = null;
       this.takeOver();
-    } else if (at - this.spoke > SILENCE_MS && !this.calledAt) this.call();
+    } else if (at - this.leaderHeardAt > SILENCE_MS && !this.askedAt) this.askLeader();
   }
 }

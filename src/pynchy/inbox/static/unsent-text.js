@@ -1,11 +1,11 @@
 // What somebody has begun to answer, kept in this browser until it is sent or forgotten.
 
-import { collect } from "./card-element.js";
+import { readFields } from "./card-element.js";
 
 const PREFIX = "pynchy-unsent:";
 const KEEP_MS = 30 * 86400 * 1000;
 
-function read(key) {
+function load(key) {
   try {
     return JSON.parse(localStorage.getItem(PREFIX + key));
   } catch {
@@ -14,8 +14,8 @@ function read(key) {
 }
 
 // Text alone: a choice that came back by itself could be sent without having been looked at.
-export function save(card) {
-  const parts = collect(card).map(({ text }) => ({ text }));
+export function saveUnsentText(card) {
+  const parts = readFields(card).map(({ text }) => ({ text }));
   if (!parts.length) return;
   const empty = parts.every((part) => !part.text);
   try {
@@ -26,33 +26,33 @@ export function save(card) {
   }
 }
 
-export function restore(card) {
-  const kept = read(card.dataset.key);
-  if (!kept) return;
+export function restoreUnsentText(card) {
+  const stored = load(card.dataset.key);
+  if (!stored) return;
   card.querySelectorAll(".question").forEach((question, index) => {
-    const part = kept.parts?.[index];
+    const part = stored.parts?.[index];
     const field = question.querySelector("[data-text]");
     if (part && field) field.value = part.text;
   });
 }
 
-export function text(key) {
-  const kept = read(key);
-  return (kept?.parts ?? []).map((part) => part.text).filter(Boolean).join("\n\n");
+export function unsentTextOf(key) {
+  const stored = load(key);
+  return (stored?.parts ?? []).map((part) => part.text).filter(Boolean).join("\n\n");
 }
 
-export function forget(key) {
+export function forgetUnsentText(key) {
   localStorage.removeItem(PREFIX + key);
 }
 
-export function forgetAll() {
+export function forgetAllUnsentText() {
   for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStorage.removeItem(name);
 }
 
-export function tidy() {
+export function forgetOldUnsentText() {
   for (const name of Object.keys(localStorage)) {
     if (!name.startsWith(PREFIX)) continue;
-    const kept = read(name.slice(PREFIX.length));
-    if (!kept || Date.now() - kept.at > KEEP_MS) localStorage.removeItem(name);
+    const stored = load(name.slice(PREFIX.length));
+    if (!stored || Date.now() - stored.at > KEEP_MS) localStorage.removeItem(name);
   }
 }
