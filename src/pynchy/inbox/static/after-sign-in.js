@@ -1,4 +1,4 @@
-// The browser has just been let in: keep the key, and go where it wanted to.
+// Keeps the page key of a browser that has just signed in, and goes to the page that it wanted.
 
 import { savePageKey } from "./host-requests.js";
 

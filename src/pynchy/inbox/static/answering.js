@@ -1,4 +1,4 @@
-// Sending answers: shown at once, called answered only when the host has it on its disk.
+// Sends answers and declines: shown at once, called answered only when the host has it on its disk.
 
 import { readFields } from "./card-element.js";
 import { formatDuration } from "./clock.js";
@@ -10,91 +10,91 @@ import { snoozeChoices } from "./snooze.js";
 import { forgetUnsentText, saveUnsentText } from "./unsent-text.js";
 
 const TIMEOUT_MS = 20000;
-const MOST_KEPT_ALIVE = 20000;
+const MAX_KEEPALIVE_LENGTH = 20000;
 // A choice that should have been sent so long ago was not: the page slept.
 const TOO_LATE_MS = 10000;
 
 // True if nothing can be chosen on the card: it is being sent, or over.
-function isShut(card) {
+function isReadOnly(card) {
   return Boolean(card.dataset.mode) || card.classList.contains("over");
 }
 
 // True if the part answers nothing: what was answered before may be left empty, and where a choice
 // is needed, words alone are no answer.
-function isMissing(question, part) {
+function isUnanswered(question, part) {
   if (part.options.length) return false;
   if (part.text.trim()) return "choose" in question.dataset;
   return !("answered" in question.dataset);
 }
 
 export class Answering {
-  constructor(cards) {
-    this.cards = cards;
+  constructor(cardList) {
+    this.cardList = cardList;
   }
 
   // Mark an option of a card on which one choice is enough, without sending it.
-  mark(card, option) {
-    if (isShut(card)) return;
+  markOption(card, option) {
+    if (isReadOnly(card)) return;
     for (const other of card.querySelectorAll(".option[aria-pressed]")) {
       other.setAttribute("aria-pressed", String(other === option));
     }
     const label = option.querySelector(".label").textContent;
-    this.status(card, `Enter sends “${label}”, u takes it back`);
+    this.setStatus(card, `Enter sends “${label}”, u takes it back`);
     announce(`${label}. Enter sends it.`);
   }
 
-  unmark(card) {
+  unmarkOptions(card) {
     for (const option of card.querySelectorAll(".option[aria-pressed]")) option.setAttribute("aria-pressed", "false");
-    this.status(card, "");
+    this.setStatus(card, "");
   }
 
   // A choice was made by a click: send it, after the time in which it can be taken back.
-  choose(card, option) {
-    if (isShut(card)) return;
-    this.mark(card, option);
+  chooseOption(card, option) {
+    if (isReadOnly(card)) return;
+    this.markOption(card, option);
     this.submit(card);
   }
 
   submit(card, { atOnce = false } = {}) {
     if (card.dataset.mode === "undo") return this.sendNow(card);
-    if (isShut(card)) return;
+    if (isReadOnly(card)) return;
     const parts = readFields(card);
     const questions = [...card.querySelectorAll(".question")];
-    const missing = parts.findIndex((part, index) => isMissing(questions[index], part));
-    if (missing >= 0) return this.point(card, missing, parts.length);
-    this.close(card);
-    this.sendAfter(card, atOnce ? 0 : pageData.undo[card.dataset.urgency], () => this.send(card));
+    const unanswered = parts.findIndex((part, index) => isUnanswered(questions[index], part));
+    if (unanswered >= 0) return this.pointToUnanswered(card, unanswered, parts.length);
+    this.closePanel(card);
+    this.sendAfterDelay(card, atOnce ? 0 : pageData.undo[card.dataset.urgency], () => this.sendAnswer(card));
   }
 
-  sendAfter(card, wait, send) {
-    card.send = send;
-    if (wait > 0) this.wait(card, wait);
-    else card.send();
+  sendAfterDelay(card, waitMs, send) {
+    card.pendingSend = send;
+    if (waitMs > 0) this.startCountdown(card, waitMs);
+    else card.pendingSend();
   }
 
-  point(card, missing, count) {
-    const question = card.querySelectorAll(".question")[missing];
-    const alone = "choose" in question.dataset ? "Choose an option first" : "Choose an option or write something first";
-    const text = count > 1 ? `Question ${missing + 1} has no answer yet` : alone;
-    this.status(card, text, "bad");
+  pointToUnanswered(card, unanswered, count) {
+    const question = card.querySelectorAll(".question")[unanswered];
+    const hint = "choose" in question.dataset ? "Choose an option first" : "Choose an option or write something first";
+    const text = count > 1 ? `Question ${unanswered + 1} has no answer yet` : hint;
+    this.setStatus(card, text, "bad");
     announce(text);
     (question.querySelector("[data-option]") ?? question.querySelector("[data-text]")).focus();
   }
 
-  wait(card, wait) {
+  startCountdown(card, waitMs) {
     card.dataset.mode = "undo";
-    this.lock(card, true);
-    this.status(card, "");
-    const panel = this.panel(card, '<p><strong data-wait></strong></p><div class="actions"><button type="button" data-do="undo">Take it back <kbd aria-hidden="true">u</kbd></button><button type="button" class="primary" data-do="send-now">Send now <kbd aria-hidden="true">↵</kbd></button></div>');
-    const end = Date.now() + wait;
-    const step = () => {
-      const left = end - Date.now();
-      if (left < -TOO_LATE_MS) return this.takeBack(card, "Not sent: this page was asleep. Choose again.");
-      if (left <= 0) return this.sendNow(card);
-      panel.querySelector("[data-wait]").textContent = `Sending in ${Math.ceil(left / 1000)} s…`;
-      card.timer = setTimeout(step, Math.min(left, 200));
+    this.setLocked(card, true);
+    this.setStatus(card, "");
+    const panel = this.openPanel(card, '<p><strong data-wait></strong></p><div class="actions"><button type="button" data-do="undo">Take it back <kbd aria-hidden="true">u</kbd></button><button type="button" class="primary" data-do="send-now">Send now <kbd aria-hidden="true">↵</kbd></button></div>');
+    const end = Date.now() + waitMs;
+    const countDown = () => {
+      const leftMs = end - Date.now();
+      if (leftMs < -TOO_LATE_MS) return this.takeBack(card, "Not sent: this page was asleep. Choose again.");
+      if (leftMs <= 0) return this.sendNow(card);
+      panel.querySelector("[data-wait]").textContent = `Sending in ${Math.ceil(leftMs / 1000)} s…`;
+      card.timer = setTimeout(countDown, Math.min(leftMs, 200));
     };
-    step();
+    countDown();
     announce("It is sent in a few seconds. u takes it back.");
     card.focus({ preventScroll: true });
   }
@@ -102,12 +102,12 @@ export class Answering {
   sendNow(card) {
     clearTimeout(card.timer);
     delete card.dataset.mode;
-    this.close(card);
-    card.send();
+    this.closePanel(card);
+    card.pendingSend();
   }
 
-  // The page goes: what waits to be sent is sent, since nobody can take it back any more.
-  leave() {
+  // For a page that closes: nobody can take anything back any more.
+  sendAllNow() {
     for (const card of document.querySelectorAll('.card[data-mode="undo"]')) this.sendNow(card);
   }
 
@@ -115,84 +115,84 @@ export class Answering {
     if (card.dataset.mode === "undo") {
       this.takeBack(card, "Taken back. Nothing was sent.");
       card.focus({ preventScroll: true });
-    } else if (!isShut(card)) {
-      this.unmark(card);
+    } else if (!isReadOnly(card)) {
+      this.unmarkOptions(card);
     }
   }
 
   takeBack(card, text) {
     clearTimeout(card.timer);
     delete card.dataset.mode;
-    this.lock(card, false);
-    this.close(card);
-    this.unmark(card);
-    this.status(card, text);
+    this.setLocked(card, false);
+    this.closePanel(card);
+    this.unmarkOptions(card);
+    this.setStatus(card, text);
     announce(text);
-    this.cards.catchUp(card);
+    this.cardList.refetchIfOutdated(card);
   }
 
-  send(card) {
+  sendAnswer(card) {
     const answers = readFields(card).map((part) => ({ options: part.options, text: part.text.trim() || null }));
     saveUnsentText(card);
     card.sent = true;
-    return this.post(card, "answer", { answers });
+    return this.postAction(card, "answer", { answers });
   }
 
-  async post(card, verb, body) {
+  async postAction(card, action, body) {
     const key = card.dataset.key;
     const [group, id] = [key.slice(0, key.indexOf("/")), key.slice(key.indexOf("/") + 1)];
     card.dataset.mode = "sending";
-    this.lock(card, true);
-    this.status(card, "Sending…", "busy");
-    const sent = { group, ...body };
+    this.setLocked(card, true);
+    this.setStatus(card, "Sending…", "busy");
+    const payload = { group, ...body };
     let reply;
     try {
-      reply = await postToHost(`/api/questions/${encodeURIComponent(id)}/${verb}`, sent, {
-        // It outlives the page, unless it has more than browsers let outlive one.
-        keepalive: JSON.stringify(sent).length < MOST_KEPT_ALIVE,
+      reply = await postToHost(`/api/questions/${encodeURIComponent(id)}/${action}`, payload, {
+        // It outlives the page, unless it is longer than browsers allow for that.
+        keepalive: JSON.stringify(payload).length < MAX_KEEPALIVE_LENGTH,
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
     } catch {
-      return this.failed(card, "Not sent: the host does not answer. What you chose is kept; try again.");
+      return this.showFailure(card, "Not sent: the host does not answer. What you chose is kept; try again.");
     }
-    const told = await reply.json().catch(() => ({}));
+    const replyBody = await reply.json().catch(() => ({}));
     delete card.dataset.mode;
     if (reply.ok) {
       forgetUnsentText(key);
-      await this.cards.fetch([key]);
-    } else if (reply.status === 409 && told.outcome) {
-      await this.cards.fetch([key]);
-      this.late(card, told);
+      await this.cardList.fetchCards([key]);
+    } else if (reply.status === 409 && replyBody.outcome) {
+      await this.cardList.fetchCards([key]);
+      this.showTooLate(card, replyBody);
     } else if (reply.status === 401) {
-      this.failed(card, "Not sent: this browser is signed out. Sign in again with: pynchy inbox --open");
+      this.showFailure(card, "Not sent: this browser is signed out. Sign in again with: pynchy inbox --open");
     } else {
-      this.failed(card, `Not taken: ${told.error ?? `the host said ${reply.status}`}`);
+      this.showFailure(card, `Not taken: ${replyBody.error ?? `the host said ${reply.status}`}`);
     }
   }
 
-  late(card, told) {
+  showTooLate(card, replyBody) {
     card.sent = false;
-    card.note = document.createElement("p");
-    card.note.className = "late";
-    card.note.textContent = `Not yours: somebody was first. It was ${told.summary}.`;
-    card.querySelector(".result")?.prepend(card.note);
-    announce(card.note.textContent);
-    this.cards.ended.keepUnsent(card);
+    card.lateNotice = document.createElement("p");
+    card.lateNotice.className = "late";
+    card.lateNotice.textContent = `Not yours: somebody was first. It was ${replyBody.summary}.`;
+    card.querySelector(".result")?.prepend(card.lateNotice);
+    announce(card.lateNotice.textContent);
+    this.cardList.endedCards.offerUnsentText(card);
   }
 
-  failed(card, text) {
+  showFailure(card, text) {
     delete card.dataset.mode;
     card.sent = false;
-    this.lock(card, false);
-    this.status(card, text, "bad");
+    this.setLocked(card, false);
+    this.setStatus(card, text, "bad");
     announce(text);
-    this.cards.catchUp(card);
+    this.cardList.refetchIfOutdated(card);
   }
 
-  askReason(card) {
-    if (isShut(card)) return;
-    const panel = this.panel(card, '<label><span>Why? The agent reads it (optional)</span><input data-reason maxlength="2000"></label><div class="actions"><button type="button" class="danger" data-do="decline-now">Decline <kbd aria-hidden="true">↵</kbd></button><button type="button" class="quiet" data-do="close">Keep it open <kbd aria-hidden="true">Esc</kbd></button></div>');
-    this.expand(card, "decline");
+  openDeclinePanel(card) {
+    if (isReadOnly(card)) return;
+    const panel = this.openPanel(card, '<label><span>Why? The agent reads it (optional)</span><input data-reason maxlength="2000"></label><div class="actions"><button type="button" class="danger" data-do="decline-now">Decline <kbd aria-hidden="true">↵</kbd></button><button type="button" class="quiet" data-do="close">Keep it open <kbd aria-hidden="true">Esc</kbd></button></div>');
+    this.setExpanded(card, "decline");
     const field = panel.querySelector("input");
     field.value = card.reason ?? "";
     field.focus({ preventScroll: true });
@@ -203,59 +203,59 @@ export class Answering {
 
   decline(card) {
     card.reason = card.querySelector("[data-reason]")?.value.trim() || null;
-    this.close(card);
-    this.sendAfter(card, pageData.undo[card.dataset.urgency], () => {
+    this.closePanel(card);
+    this.sendAfterDelay(card, pageData.undo[card.dataset.urgency], () => {
       card.sent = true;
-      return this.post(card, "decline", { reason: card.reason });
+      return this.postAction(card, "decline", { reason: card.reason });
     });
   }
 
-  askSnooze(card) {
-    if (isShut(card)) return;
+  openSnoozePanel(card) {
+    if (isReadOnly(card)) return;
     const choices = snoozeChoices(card);
-    const panel = this.panel(card, '<p class="choices-head">Hide it for</p><div class="actions"></div>');
-    this.expand(card, "snooze");
-    const row = panel.querySelector(".actions");
+    const panel = this.openPanel(card, '<p class="choices-head">Hide it for</p><div class="actions"></div>');
+    this.setExpanded(card, "snooze");
+    const buttons = panel.querySelector(".actions");
     for (const choice of choices) {
       const button = document.createElement("button");
       button.type = "button";
       button.dataset.do = "snooze-now";
       button.dataset.until = String(choice.until);
       button.textContent = choice.cutShort ? `${formatDuration((choice.until - hostNow()) / 1000)} (it ends soon)` : choice.text;
-      row.append(button);
+      buttons.append(button);
       if (choice.cutShort) break;
     }
     if (!choices.length) panel.querySelector("p").textContent = "It ends too soon to be hidden.";
-    row.insertAdjacentHTML("beforeend", '<button type="button" class="quiet" data-do="close">Cancel <kbd aria-hidden="true">Esc</kbd></button>');
-    row.querySelector("button").focus({ preventScroll: true });
+    buttons.insertAdjacentHTML("beforeend", '<button type="button" class="quiet" data-do="close">Cancel <kbd aria-hidden="true">Esc</kbd></button>');
+    buttons.querySelector("button").focus({ preventScroll: true });
     panel.scrollIntoView({ block: "nearest" });
   }
 
-  panel(card, html) {
+  openPanel(card, html) {
     const panel = card.querySelector(".panel");
     panel.innerHTML = html;
     panel.hidden = false;
     return panel;
   }
 
-  expand(card, what) {
+  setExpanded(card, openPanelName) {
     for (const button of card.querySelectorAll("[aria-expanded][data-do=decline], [aria-expanded][data-do=snooze]")) {
-      button.setAttribute("aria-expanded", String(button.dataset.do === what));
+      button.setAttribute("aria-expanded", String(button.dataset.do === openPanelName));
     }
   }
 
-  close(card) {
+  closePanel(card) {
     const panel = card.querySelector(".panel");
     if (!panel || panel.hidden) return false;
     const focused = panel.contains(document.activeElement);
     panel.hidden = true;
     panel.replaceChildren();
-    this.expand(card, null);
+    this.setExpanded(card, null);
     if (focused) card.focus({ preventScroll: true });
     return true;
   }
 
-  status(card, text, kind = "") {
+  setStatus(card, text, kind = "") {
     const status = card.querySelector(".status");
     if (!status) return;
     status.textContent = text;
@@ -263,7 +263,7 @@ export class Answering {
     status.className = `status ${kind}`;
   }
 
-  lock(card, locked) {
+  setLocked(card, locked) {
     // What is disabled loses the focus; the card keeps it.
     if (locked && card.contains(document.activeElement)) card.focus({ preventScroll: true });
     card.classList.toggle("locked", locked);

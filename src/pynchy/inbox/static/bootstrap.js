@@ -1,5 +1,5 @@
-// A page arrives empty, since the browser asks for it with a cookie alone. This asks for what
-// belongs in it with the page key, and starts it.
+// Fetches the content of a page with the page key, and starts its script. The page itself arrives
+// empty, since the browser asks for it with a cookie alone.
 
 import { fetchFromHost, hasPageKey, SIGNED_OUT } from "./host-requests.js";
 

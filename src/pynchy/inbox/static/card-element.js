@@ -1,5 +1,5 @@
-// A card in the page: made from the host's HTML, its fields read, filled and made to fit, its focus
-// kept.
+// A card as an element of the page: makes it from the host's HTML, reads and fills its fields, and
+// keeps its focus.
 
 export function cardFromHtml(html) {
   const template = document.createElement("template");

@@ -1,4 +1,4 @@
-// Ages and times left, ticking once a second.
+// Shows ages and times left, and updates them every second.
 
 import { hostNow } from "./page-data.js";
 

@@ -1,5 +1,5 @@
-// The stream of events from the host: read, shared with the other tabs, and opened again when it is
-// lost.
+// Reads the stream of events from the host, shares it with the other tabs, and connects again when it
+// is lost.
 
 import { formatDuration } from "./clock.js";
 import { showWaitingCount } from "./every-page.js";

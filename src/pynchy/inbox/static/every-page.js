@@ -1,5 +1,5 @@
-// What every page has: the clock, the count of what waits, words for screen readers, the dialog with
-// the keys and settings, signing out.
+// Starts what every page has (clock, help dialog, settings, signing out), with what all of them use:
+// the count of what waits, and announcements to screen readers.
 
 import { startClock } from "./clock.js";
 import { forgetPageKey, postToHost } from "./host-requests.js";
@@ -24,7 +24,7 @@ export function isTextField(target) {
 export function announce(text) {
   const region = document.getElementById("say");
   region.textContent = "";
-  // A reader is told of a change, so the same words twice need a moment between them.
+  // Screen readers read changes only, so the same words twice need a moment between them.
   setTimeout(() => {
     region.textContent = text;
   }, 50);

@@ -22,7 +22,6 @@ export function hasPageKey() {
   }
 }
 
-// Ask the host for something, as a page of ours.
 export function fetchFromHost(path, options = {}) {
   const headers = { ...options.headers, "pynchy-page-key": localStorage.getItem(STORAGE_NAME) ?? "" };
   return fetch(path, { cache: "no-store", ...options, headers });

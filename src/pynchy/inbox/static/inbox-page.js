@@ -1,4 +1,4 @@
-// The list of what waits, and the page of one question.
+// Starts the inbox page and the page of one question: connects cards, clicks, keys and the stream.
 
 import { Answering } from "./answering.js";
 import { growTextFields } from "./card-element.js";
@@ -12,27 +12,27 @@ import { saveUnsentText } from "./unsent-text.js";
 startInputGuard();
 startEveryPage();
 
-const cards = new CardList(document.getElementById("list"));
-const answering = new Answering(cards);
-startKeyboard(cards, answering);
+const cardList = new CardList(document.getElementById("list"));
+const answering = new Answering(cardList);
+startKeyboard(cardList, answering);
 
-const acts = {
-  decline: (card) => answering.askReason(card),
+const cardActions = {
+  decline: (card) => answering.openDeclinePanel(card),
   "decline-now": (card) => answering.decline(card),
-  snooze: (card) => answering.askSnooze(card),
+  snooze: (card) => answering.openSnoozePanel(card),
   "snooze-now": (card, button) => {
-    answering.close(card);
-    cards.snooze(card, Number(button.dataset.until));
+    answering.closePanel(card);
+    cardList.snoozeCard(card, Number(button.dataset.until));
   },
   undo: (card) => answering.undo(card),
   "send-now": (card) => answering.sendNow(card),
-  close: (card) => answering.close(card),
-  retry: (card) => answering.post(card, "retry", {}),
-  dismiss: (card) => answering.post(card, "dismiss", {}),
-  unfold: (card, button) => unfold(button),
-  copy: (card) => copy(card.querySelector(".unsent textarea")),
-  discard: (card) => cards.ended.discard(card, true),
-  keep: (card) => cards.ended.discard(card, false),
+  close: (card) => answering.closePanel(card),
+  retry: (card) => answering.postAction(card, "retry", {}),
+  dismiss: (card) => answering.postAction(card, "dismiss", {}),
+  unfold: (card, button) => toggleFold(button),
+  copy: (card) => copyText(card.querySelector(".unsent textarea")),
+  discard: (card) => cardList.endedCards.setDiscarded(card, true),
+  keep: (card) => cardList.endedCards.setDiscarded(card, false),
 };
 
 document.addEventListener("click", (event) => {
@@ -40,9 +40,9 @@ document.addEventListener("click", (event) => {
   if (!card) return;
   const button = event.target.closest("[data-do]");
   const option = event.target.closest(".option[aria-pressed]");
-  if (button) acts[button.dataset.do]?.(card, button);
-  else if (option) answering.choose(card, option);
-  else if (card.classList.contains("asleep") && !event.target.closest("a")) cards.rouse(card);
+  if (button) cardActions[button.dataset.do]?.(card, button);
+  else if (option) answering.chooseOption(card, option);
+  else if (card.classList.contains("asleep") && !event.target.closest("a")) cardList.wakeCard(card);
 });
 
 document.addEventListener("submit", (event) => {
@@ -60,13 +60,13 @@ document.addEventListener("input", (event) => {
 });
 
 navigator.serviceWorker?.addEventListener("message", (event) => {
-  const card = cards.find(event.data.show?.replace(/^\/q\//, ""));
-  if (card) cards.focus(card);
+  const card = cardList.findCard(event.data.show?.replace(/^\/q\//, ""));
+  if (card) cardList.focusCard(card);
 });
 
-addEventListener("pagehide", () => answering.leave());
+addEventListener("pagehide", () => answering.sendAllNow());
 
-function unfold(button) {
+function toggleFold(button) {
   const open = button.getAttribute("aria-expanded") !== "true";
   if (open) button.dataset.closed = button.textContent;
   button.setAttribute("aria-expanded", String(open));
@@ -74,7 +74,7 @@ function unfold(button) {
   button.textContent = open ? "Show less" : button.dataset.closed;
 }
 
-async function copy(field) {
+async function copyText(field) {
   field.select();
   try {
     await navigator.clipboard.writeText(field.value);
@@ -86,7 +86,7 @@ async function copy(field) {
 }
 
 new EventStream({
-  sync: (body) => cards.sync(body),
-  card: (body) => cards.take(body),
-  over: (body) => cards.end(body),
+  sync: (body) => cardList.onSync(body),
+  card: (body) => cardList.onCard(body),
+  over: (body) => cardList.onEnded(body),
 });

@@ -1,58 +1,58 @@
-// No accidental answers: a card that has just appeared or moved, or a window that has just come
-// back, takes no key and no click for a moment. Nor do letters that were meant for a field that is
-// gone become commands.
+// Prevents accidental answers: a card that has just appeared or moved, or a window that has just come
+// back, ignores keys and clicks for a moment. Nor do letters that were meant for a field that is gone
+// become commands.
 
 import { isTextField } from "./every-page.js";
 
-const DEAF_MS = 400;
-// So long without a key, and whoever typed has looked up.
-const LULL_MS = 1000;
-const since = new WeakMap();
-let back = performance.now();
-let lastLetter = null;
+const IGNORE_MS = 400;
+// After so long without a key, whoever typed has seen that the field is gone.
+const PAUSE_MS = 1000;
+const ignoredSince = new WeakMap();
+let windowBackAt = performance.now();
+let lastKeyAt = null;
 
 export function ignoreInputBriefly(card) {
-  since.set(card, performance.now());
+  ignoredSince.set(card, performance.now());
 }
 
 export function isIgnoringInput(card) {
-  return performance.now() - Math.max(since.get(card) ?? 0, back) < DEAF_MS;
+  return performance.now() - Math.max(ignoredSince.get(card) ?? 0, windowBackAt) < IGNORE_MS;
 }
 
-// Somebody types into a field that goes: until a pause, what is typed is for that field alone.
+// Somebody types into a field that goes: until a pause, what is typed was meant for that field.
 export function ignoreTypingUntilPause() {
-  lastLetter = performance.now();
+  lastKeyAt = performance.now();
 }
 
-function isTypedOn(event) {
-  if (lastLetter === null) return false;
-  const over = performance.now() - lastLetter >= LULL_MS || event.key === "Escape" || isTextField(event.target);
-  lastLetter = over ? null : performance.now();
+function isLeftoverTyping(event) {
+  if (lastKeyAt === null) return false;
+  const isOver = performance.now() - lastKeyAt >= PAUSE_MS || event.key === "Escape" || isTextField(event.target);
+  lastKeyAt = isOver ? null : performance.now();
   const isShortcut = (event.ctrlKey || event.metaKey || event.altKey) && event.key !== "Enter";
-  return !over && !isShortcut;
+  return !isOver && !isShortcut;
 }
 
-function stop(event) {
+function swallow(event) {
   event.preventDefault();
   event.stopImmediatePropagation();
 }
 
-function refuse(event) {
-  if (event.type === "keydown" && isTypedOn(event)) return stop(event);
+function guardInput(event) {
+  if (event.type === "keydown" && isLeftoverTyping(event)) return swallow(event);
   const card = event.target.closest?.(".card");
   if (!card || !isIgnoringInput(card)) return;
   // Typing answers nothing, so no letter is lost.
-  const types = event.type === "keydown" && event.target.matches("textarea, input:not([type=checkbox], [type=radio])");
-  if (types && !(event.key === "Enter" && (event.ctrlKey || event.metaKey || event.target.matches("input")))) return;
-  stop(event);
+  const isWriting = event.type === "keydown" && event.target.matches("textarea, input:not([type=checkbox], [type=radio])");
+  if (isWriting && !(event.key === "Enter" && (event.ctrlKey || event.metaKey || event.target.matches("input")))) return;
+  swallow(event);
 }
 
 export function startInputGuard() {
-  for (const kind of ["click", "keydown", "submit"]) addEventListener(kind, refuse, true);
+  for (const kind of ["click", "keydown", "submit"]) addEventListener(kind, guardInput, true);
   addEventListener("focus", () => {
-    back = performance.now();
+    windowBackAt = performance.now();
   });
   document.addEventListener("visibilitychange", () => {
-    back = performance.now();
+    windowBackAt = performance.now();
   });
 }

@@ -1,29 +1,29 @@
-// Keys of the list. The table itself comes from the host.
+// The keys of the inbox page. Which key does what comes from the host.
 
 import { isTextField, openHelp, singleKeysEnabled } from "./every-page.js";
 import { isIgnoringInput } from "./input-guard.js";
 import { pageData } from "./page-data.js";
 
-export function startKeyboard(cards, answering) {
+export function startKeyboard(cardList, answering) {
   const actions = {
-    next: () => step(cards, 1),
-    previous: () => step(cards, -1),
-    next_waiting: () => nextWaiting(cards),
-    choose: (card, event) => card && number(card, Number(event.key), answering),
+    next: () => focusBy(cardList, 1),
+    previous: () => focusBy(cardList, -1),
+    next_waiting: () => focusNextWaiting(cardList),
+    choose: (card, event) => card && chooseByNumber(card, Number(event.key), answering),
     send: (card) => card && answering.submit(card, { atOnce: true }),
     write: (card) => card?.querySelector("[data-text]")?.focus(),
-    decline: (card) => card && answering.askReason(card),
+    decline: (card) => card && answering.openDeclinePanel(card),
     undo: (card) => card && answering.undo(card),
-    snooze: (card) => card && answering.askSnooze(card),
-    search: () => cards.search?.focus(),
+    snooze: (card) => card && answering.openSnoozePanel(card),
+    search: () => cardList.searchField?.focus(),
     help: openHelp,
-    leave: (card) => card && answering.close(card),
+    leave: (card) => card && answering.closePanel(card),
   };
 
   document.addEventListener("keydown", (event) => {
-    const card = cards.current();
+    const card = cardList.focusedCard();
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
-    if (event.key === "Escape") return escape(event, card, answering);
+    if (event.key === "Escape") return onEscape(event, card, answering);
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && card) {
       event.preventDefault();
       return answering.submit(card, { atOnce: true });
@@ -33,7 +33,7 @@ export function startKeyboard(cards, answering) {
       return answering.decline(card);
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTextField(event.target)) return;
-    if (event.key === "Enter") return enter(event, card, answering);
+    if (event.key === "Enter") return onEnter(event, card, answering);
     if (!singleKeysEnabled() || (card && isIgnoringInput(card))) return;
     const action = pageData.keys[event.key];
     if (!action || event.repeat && action !== "next" && action !== "previous") return;
@@ -42,55 +42,55 @@ export function startKeyboard(cards, answering) {
   });
 }
 
-// Show more below the card that is used. False for who has gone elsewhere meanwhile, or writes.
-async function goOn(cards) {
-  const here = cards.current();
-  await cards.showMore();
-  return cards.current() === here && !isTextField(document.activeElement);
+// Show more below the focused card. False if the focus has moved meanwhile, or is in a text field.
+async function showMoreBelow(cardList) {
+  const current = cardList.focusedCard();
+  await cardList.showMore();
+  return cardList.focusedCard() === current && !isTextField(document.activeElement);
 }
 
-async function step(cards, by) {
-  const at = cards.shown().indexOf(cards.current());
-  const isLast = by > 0 && at === cards.shown().length - 1;
-  if (isLast && cards.hasMore() && !(await goOn(cards))) return;
-  const shown = cards.shown();
-  cards.focus(shown[at < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(at + by, 0), shown.length - 1)]);
+async function focusBy(cardList, offset) {
+  const index = cardList.visibleCards().indexOf(cardList.focusedCard());
+  const isLast = offset > 0 && index === cardList.visibleCards().length - 1;
+  if (isLast && cardList.hasMore() && !(await showMoreBelow(cardList))) return;
+  const visible = cardList.visibleCards();
+  cardList.focusCard(visible[index < 0 ? (offset > 0 ? 0 : visible.length - 1) : Math.min(Math.max(index + offset, 0), visible.length - 1)]);
 }
 
 // The next one that waits below, else the most urgent of all.
-async function nextWaiting(cards) {
-  const here = cards.current();
-  const isBelow = (card) => here && here.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING;
-  const isLast = here && !cards.waiting().some(isBelow);
-  if (isLast && cards.hasMore() && !(await goOn(cards))) return;
-  const waiting = cards.waiting();
-  cards.focus(waiting.find(isBelow) ?? waiting[0]);
+async function focusNextWaiting(cardList) {
+  const current = cardList.focusedCard();
+  const isBelow = (card) => current && current.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const isLast = current && !cardList.waitingCards().some(isBelow);
+  if (isLast && cardList.hasMore() && !(await showMoreBelow(cardList))) return;
+  const waiting = cardList.waitingCards();
+  cardList.focusCard(waiting.find(isBelow) ?? waiting[0]);
 }
 
-function number(card, digit, answering) {
-  const question = document.activeElement.closest(".question") ?? unanswered(card);
+function chooseByNumber(card, digit, answering) {
+  const question = document.activeElement.closest(".question") ?? firstUnanswered(card);
   const option = question?.querySelector(`[data-option="${digit}"]`);
   if (!option || card.dataset.mode) return;
   if (option.matches("input")) {
     option.click();
     option.focus({ preventScroll: true });
   } else {
-    answering.mark(card, option);
+    answering.markOption(card, option);
   }
 }
 
-function unanswered(card) {
+function firstUnanswered(card) {
   const questions = [...card.querySelectorAll(".question")];
   return questions.find((question) => !question.querySelector("input:checked") && question.querySelector("[data-option]")) ?? questions[0];
 }
 
 // Enter on a control is its own business, but for options and Send: those send at once.
-function enter(event, card, answering) {
+function onEnter(event, card, answering) {
   if (!card) return;
   if (event.target.matches(".option[aria-pressed]")) {
     event.preventDefault();
     if (event.repeat || card.dataset.mode) return;
-    answering.mark(card, event.target);
+    answering.markOption(card, event.target);
     answering.submit(card, { atOnce: true });
   } else if (event.target === card || event.target.matches("input[data-option], [type=submit]")) {
     event.preventDefault();
@@ -98,7 +98,7 @@ function enter(event, card, answering) {
   }
 }
 
-function escape(event, card, answering) {
-  if (card && card.dataset.mode !== "undo" && answering.close(card)) return;
+function onEscape(event, card, answering) {
+  if (card && card.dataset.mode !== "undo" && answering.closePanel(card)) return;
   if (isTextField(event.target)) (card ?? document.getElementById("main")).focus({ preventScroll: true });
 }

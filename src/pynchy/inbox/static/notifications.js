@@ -1,4 +1,4 @@
-// Notifications of the browser, where they are allowed and somebody asked for them.
+// Shows browser notifications of new questions, where they are allowed and somebody asked for them.
 
 import { cardFromHtml } from "./card-element.js";
 import { fetchFromHost } from "./host-requests.js";
@@ -47,7 +47,7 @@ export async function notifyOfCard(card) {
   });
 }
 
-// Of questions that are on no card of this page.
+// Of questions that have no card on this page.
 export async function notifyOfQuestions(keys) {
   if (!areEnabled() || !keys.length) return;
   const query = new URLSearchParams(keys.slice(0, MAX_PER_REQUEST).map((key) => ["key", key]));

@@ -1,4 +1,5 @@
-// What the host told this page, and the host's time: this machine's clock may be wrong.
+// What the host gave this page (its viewer, keys and settings), and the host's time: this machine's
+// clock may be wrong.
 
 export const pageData = JSON.parse(document.getElementById("facts").textContent);
 

@@ -1,4 +1,5 @@
-// The pages beside the list: what is over, and who is waiting.
+// Starts the pages without cards (agents, history, no such question): they count, notify and refresh
+// the agents.
 
 import { cardFromHtml } from "./card-element.js";
 import { updateTimes } from "./clock.js";

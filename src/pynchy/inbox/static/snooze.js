@@ -1,4 +1,4 @@
-// Hiding a question for a while, in this browser alone. It comes back on top, and before its end.
+// Hides questions for a while, in this browser alone. They come back on top, and before their end.
 
 import { hostNow, pageData } from "./page-data.js";
 

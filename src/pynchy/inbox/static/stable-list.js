@@ -1,4 +1,4 @@
-// A list whose cards stay where they are while others come and go.
+// A list whose cards stay where they are on the screen while others come and go.
 
 import { ignoreInputBriefly } from "./input-guard.js";
 
@@ -6,34 +6,34 @@ export class StableList {
   constructor(list) {
     this.list = list;
     // What scrolling by whole pixels has left over.
-    this.rest = 0;
+    this.scrollRemainder = 0;
   }
 
   cards() {
     return [...this.list.querySelectorAll(":scope > .card")];
   }
 
-  current() {
+  focusedCard() {
     return document.activeElement?.closest?.(".card") ?? null;
   }
 
   // Change the list so that the card in use stays where it is on the screen. Every other card that
-  // moves is deaf for a moment.
-  still(change) {
-    const anchor = this.anchor();
-    const before = new Map(this.cards().map((card) => [card, card.getBoundingClientRect().top]));
+  // moves ignores input for a moment.
+  withCardsInPlace(change) {
+    const anchor = this.anchorCard();
+    const topsBefore = new Map(this.cards().map((card) => [card, card.getBoundingClientRect().top]));
     change();
     if (anchor?.isConnected) {
-      const moved = anchor.getBoundingClientRect().top - before.get(anchor);
+      const moved = anchor.getBoundingClientRect().top - topsBefore.get(anchor);
       if (moved) this.scrollBy(moved);
     }
-    for (const [card, top] of before) {
+    for (const [card, top] of topsBefore) {
       if (card.isConnected && Math.abs(card.getBoundingClientRect().top - top) >= 1) ignoreInputBriefly(card);
     }
   }
 
-  anchor() {
-    const inUse = this.current() ?? this.list.querySelector(":scope > .card:hover");
+  anchorCard() {
+    const inUse = this.focusedCard() ?? this.list.querySelector(":scope > .card:hover");
     if (inUse && inUse.parentNode === this.list) return inUse;
     // A finger is over nothing until it lands: there, nothing on the screen may move.
     if (scrollY < 60 && matchMedia("(hover: hover)").matches) return null;
@@ -42,8 +42,8 @@ export class StableList {
 
   // Scrolling goes by whole pixels; what is left over counts next time, or it would add up.
   scrollBy(distance) {
-    const pixels = Math.round(distance + this.rest);
-    this.rest = distance + this.rest - pixels;
+    const pixels = Math.round(distance + this.scrollRemainder);
+    this.scrollRemainder = distance + this.scrollRemainder - pixels;
     if (!pixels) return;
     const room = document.documentElement.scrollHeight - innerHeight - scrollY;
     if (pixels > room) document.body.style.minHeight = `${Math.ceil(scrollY + pixels + innerHeight)}px`;

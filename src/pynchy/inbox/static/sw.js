@@ -1,5 +1,5 @@
-// Shows notifications and leads back to the inbox. Nothing is stored for use without the host:
-// a question from a cache could be answered too late.
+// The service worker: opens the inbox when a notification is clicked. It caches nothing: a question
+// from a cache could be answered too late.
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));

@@ -1,4 +1,4 @@
-// What somebody has begun to answer, kept in this browser until it is sent or forgotten.
+// Keeps what somebody has begun to write in this browser, until it is sent or 30 days old.
 
 import { readFields } from "./card-element.js";
 
