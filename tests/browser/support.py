@@ -20,8 +20,8 @@ FLAGS = [
     f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1",
 ]
 PATIENCE_MS = 30_000
-# Cards are deaf for 400 ms after they appear.
-DEAF_MS = 450
+# Cards ignore input for 400 ms after they appear.
+IGNORE_MS = 450
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -64,10 +64,10 @@ class Window:
         await self.settle_down()
 
     async def settle_down(self) -> None:
-        """Wait until no card is deaf any more."""
+        """Wait until no card ignores input any more."""
         await self.page.wait_for_function(
             "until => performance.now() > until",
-            arg=await self.page.evaluate("performance.now()") + DEAF_MS,
+            arg=await self.page.evaluate("performance.now()") + IGNORE_MS,
         )
 
     def cards(self) -> Locator:

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import DEAF_MS, ask, open_questions, top_of
+from tests.browser.support import IGNORE_MS, ask, open_questions, top_of
 from tests.waiting import until
 
 ON_APPEARANCE = """() => new Promise(resolve => {
@@ -229,10 +229,10 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     await card.get_by_label("Or in your own words").click()
     await window.page.keyboard.type("we ")
     host.answer(first, "No", by="ben")
-    # It changes once more when nobody is found who takes the answer, and is deaf anew.
+    # It changes once more when nobody is found who takes the answer, and ignores input anew.
     await window.says(card, "Answered by ben")
     await expect(card.get_by_role("button", name="Try again")).to_be_visible()
-    await window.page.clock.run_for(DEAF_MS)
+    await window.page.clock.run_for(IGNORE_MS)
 
     await window.page.keyboard.type(typed)
     await window.page.keyboard.press("Enter")
@@ -245,8 +245,8 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     await window.page.keyboard.press("Escape")
 
     async def move_on() -> bool:
-        # A card is deaf again when it settles once more, since the agent is gone.
-        await window.page.clock.run_for(DEAF_MS)
+        # A card ignores input again when it settles once more, since the agent is gone.
+        await window.page.clock.run_for(IGNORE_MS)
         await window.page.keyboard.press("n")
         return await window.focused() == second
 

@@ -255,7 +255,7 @@ class SignInRoutes:
         )
         if entry is None:
             return self._closed_door()
-        html = self._renderer.entered(entry.page_key, _own_path(onward))
+        html = self._renderer.after_sign_in(entry.page_key, _own_path(onward))
         response = HTMLResponse(html, headers=_NO_STORE)
         self._set_cookie(request, response, entry.token)
         return response
@@ -270,9 +270,9 @@ class SignInRoutes:
         return response
 
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give a browser with a cookie the frame of a page; tell any other how it gets in."""
+        """Give a browser with a cookie the page that loads itself; tell any other how to get in."""
         if scope.get(VISITOR) is not None:
-            await HTMLResponse(self._renderer.frame(), headers=_NO_STORE)(scope, receive, send)
+            await HTMLResponse(self._renderer.bootstrap(), headers=_NO_STORE)(scope, receive, send)
             return
         html = self._renderer.sign_in(
             key="",

@@ -88,7 +88,7 @@ class CardStream:
 
     async def _change(self, pending: PendingQuestion) -> ServerSentEvent:
         card = await asyncio.to_thread(self._renderer.card, pending)
-        return _message("over" if pending.ending is not None else "card", card.facts())
+        return _message("over" if pending.ending is not None else "card", card.as_message())
 
     def _may_see(self, browser: Browser | None) -> bool:
         return browser is None or self._context.sign_in.is_in(browser)
@@ -193,7 +193,7 @@ class InboxPages:
         known = [pending for pending in found if pending is not None]
         printed = await asyncio.to_thread(self._print, known)
         body = [
-            {**card.facts(), "over": pending.ending is not None}
+            {**card.as_message(), "over": pending.ending is not None}
             for card, pending in zip(printed, known, strict=True)
         ]
         return JSONResponse(body, headers=_NO_STORE)

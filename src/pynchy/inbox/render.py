@@ -23,8 +23,8 @@ TYPES = {
     ".png": "image/png",
     ".webmanifest": "application/manifest+json",
 }
-# Not among what a page of the inbox imports.
-_OTHER_SCRIPTS = frozenset({"after-sign-in.js", "bootstrap.js", "sw.js"})
+# No script imports these, so loading them ahead would be for nothing.
+_NOT_PRELOADED = frozenset({"after-sign-in.js", "bootstrap.js", "sw.js"})
 
 ASSETS = {
     path.name: path.read_bytes()
@@ -32,7 +32,7 @@ ASSETS = {
     if path.is_file()
 }
 BUILD = hashlib.sha256(b"\0".join([*map(str.encode, ASSETS), *ASSETS.values()])).hexdigest()[:16]
-MODULES = [name for name in ASSETS if name.endswith(".js") and name not in _OTHER_SCRIPTS]
+_PRELOADED = [name for name in ASSETS if name.endswith(".js") and name not in _NOT_PRELOADED]
 
 _MAX_CACHED = 5_000
 
@@ -70,8 +70,8 @@ class Viewer:
     undo_high_ms: int
     now: datetime
 
-    def facts(self) -> dict[str, object]:
-        """Return what the page's scripts are told."""
+    def page_data(self) -> dict[str, object]:
+        """Return what the page's scripts read."""
         return {
             "by": self.by,
             "undo": {"high": self.undo_high_ms, "normal": self.undo_ms, "low": self.undo_ms},
@@ -97,7 +97,7 @@ class RenderedCard:
     revision: str
     html: str
 
-    def facts(self) -> dict[str, str]:
+    def as_message(self) -> dict[str, str]:
         """Return it as the page's scripts read it."""
         return asdict(self)
 
@@ -131,14 +131,14 @@ class Renderer:
         template = self._environment.get_template(f"{name}.html")
         return template.render(viewer=viewer, page=name, **values)
 
-    def frame(self) -> str:
+    def bootstrap(self) -> str:
         """Return a page without anything in it, whose script asks for its content."""
-        return self._environment.get_template("frame.html").render(modules=MODULES)
+        return self._environment.get_template("bootstrap.html").render(preloaded=_PRELOADED)
 
-    def entered(self, page_key: str, onward: str) -> str:
+    def after_sign_in(self, page_key: str, onward: str) -> str:
         """Return the page that gives a browser its page key and leads it on."""
         entry = {"key": page_key, "next": onward}
-        return self._environment.get_template("entered.html").render(entry=entry)
+        return self._environment.get_template("after_sign_in.html").render(entry=entry)
 
     def sign_in(self, **values: object) -> str:
         """Return the page for somebody who is not."""
