@@ -148,7 +148,7 @@ async def draw_inbox(data: DataFolder) -> None:
         while (entry := app.inbox.current) is None or entry.view.request_id != "picture":
             await pilot.press("n")
             await pilot.pause(0.1)
-        while app.inbox.is_deaf:
+        while app.inbox.ignores_keys:
             await pilot.pause(0.1)
         await pilot.press("2")
         await pilot.pause(0.5)

@@ -361,7 +361,7 @@ def _late_settings(
 def _guarded(context: HttpContext, token: str, hosts: list[str]) -> AuthMiddleware:
     inbox = InboxPages(context)
     credentials = Credentials(token, context.cookie, context.sign_in.browser)
-    return AuthMiddleware(make_api(context, inbox), inbox.doorman, credentials, hosts)
+    return AuthMiddleware(make_api(context, inbox), inbox.ask_to_sign_in, credentials, hosts)
 
 
 async def _link(context: HttpContext) -> str:

@@ -76,14 +76,14 @@ class Credentials:
 class AuthMiddleware:
     """Wraps the application; plain ASGI, since event streams must not be buffered.
 
-    `doorman` answers a browser that would like to see a page and has not shown all it needs.
+    `ask_to_sign_in` answers a browser that would like to see a page and has not shown all it needs.
     """
 
     def __init__(
-        self, app: ASGIApp, doorman: ASGIApp, credentials: Credentials, hosts: Iterable[str]
+        self, app: ASGIApp, ask_to_sign_in: ASGIApp, credentials: Credentials, hosts: Iterable[str]
     ) -> None:
         self._app = app
-        self._doorman = doorman
+        self._ask_to_sign_in = ask_to_sign_in
         self._credentials = credentials
         self._token = credentials.token.encode()
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -118,7 +118,7 @@ class AuthMiddleware:
             return _error(403, "this came from another site")
         if known or is_open:
             return None
-        return self._doorman if _wants_page(scope, headers) else _error(401, _NOT_SIGNED_IN)
+        return self._ask_to_sign_in if _wants_page(scope, headers) else _error(401, _NOT_SIGNED_IN)
 
     def _has_token(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -221,7 +221,7 @@ class SignInRoutes:
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
-            Route("/sign-in", self.door),
+            Route("/sign-in", self.sign_in_page),
             Route("/sign-in", self.sign_in, methods=["POST"]),
             Route("/inbox/sign-out", self.sign_out, methods=["POST"]),
             Route("/static/{name}", self.static),
@@ -230,7 +230,7 @@ class SignInRoutes:
             Route("/sw.js", self.worker),
         ]
 
-    async def door(self, request: Request) -> Response:
+    async def sign_in_page(self, request: Request) -> Response:
         """Show the form that spends a link. Looking at it, as previews do, spends nothing."""
         key = request.query_params.get("key", "")
         if not self._context.sign_in.is_good(key):

@@ -110,11 +110,11 @@ class InboxPages:
     def __init__(self, context: HttpContext) -> None:
         self._context = context
         self._renderer = Renderer(context.cookie)
-        self._door = SignInRoutes(context, self._renderer)
+        self._sign_in = SignInRoutes(context, self._renderer)
         self._live = CardStream(context, self._renderer)
 
     def routes(self) -> list[Route]:
-        """Return the routes, those of the door and the stream among them."""
+        """Return the routes, those of signing in and of the stream among them."""
         return [
             Route("/", self.inbox),
             Route("/q/{group}/{id}", self.question),
@@ -124,12 +124,12 @@ class InboxPages:
             Route("/inbox/cards", self.cards),
             Route("/inbox/find", self.find),
             Route("/inbox/agents", self.agents_list),
-            *self._door.routes(),
+            *self._sign_in.routes(),
         ]
 
-    async def doorman(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def ask_to_sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a browser that is not signed in."""
-        await self._door.welcome(scope, receive, send)
+        await self._sign_in.welcome(scope, receive, send)
 
     async def inbox(self, request: Request) -> Response:
         """Show what waits, most urgent first."""
@@ -212,7 +212,7 @@ class InboxPages:
     ) -> Response:
         html = await asyncio.to_thread(self._renderer.page, name, self._viewer(request), **values)
         response = HTMLResponse(html, status, _NO_STORE)
-        await self._door.renew(request, response)
+        await self._sign_in.renew(request, response)
         return response
 
     def _viewer(self, request: Request) -> Viewer:

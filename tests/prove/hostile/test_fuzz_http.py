@@ -118,7 +118,9 @@ class House:
         )
         inbox = InboxPages(context)
         passes = Credentials(TOKEN, "c", sign_in.browser)
-        self._app = AuthMiddleware(make_api(context, inbox), inbox.doorman, passes, ["127.0.0.1"])
+        self._app = AuthMiddleware(
+            make_api(context, inbox), inbox.ask_to_sign_in, passes, ["127.0.0.1"]
+        )
         self._loop = asyncio.new_event_loop()
         self._sign_in = sign_in
         self._count = 0

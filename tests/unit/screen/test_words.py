@@ -77,12 +77,12 @@ def view(name: str, **fields: object) -> HostQuestion:
     return read_question(raw)
 
 
-def listed(roster: QuestionList, **how: object) -> list[str]:
-    return [entry.view.short_id for entry in roster.rows(**how)]  # type: ignore[arg-type]
+def listed(question_list: QuestionList, **how: object) -> list[str]:
+    return [entry.view.short_id for entry in question_list.rows(**how)]  # type: ignore[arg-type]
 
 
 def test_urgent_then_ends_soonest_then_oldest() -> None:
-    roster = QuestionList()
+    question_list = QuestionList()
     soon = (NOW + timedelta(minutes=1)).isoformat()
     old = (NOW - timedelta(days=1)).isoformat()
     for one in (
@@ -92,30 +92,30 @@ def test_urgent_then_ends_soonest_then_oldest() -> None:
         view("soon", expires_at=soon),
         view("high", urgency="high"),
     ):
-        roster.put(one, at=0)
+        question_list.put(one, at=0)
 
-    assert listed(roster) == ["high", "soon", "older", "newer", "low"]
+    assert listed(question_list) == ["high", "soon", "older", "newer", "low"]
 
 
 def test_what_ended_stays_for_a_moment_and_longer_where_somebody_looks() -> None:
-    roster = QuestionList()
+    question_list = QuestionList()
     for name in ("a", "b"):
-        roster.put(view(name), at=0)
-    roster.selected = ("g", "a")
+        question_list.put(view(name), at=0)
+    question_list.selected = ("g", "a")
     for name in ("a", "b"):
-        roster.put(replace(view(name), state="closed"), at=1)
+        question_list.put(replace(view(name), state="closed"), at=1)
 
-    roster.tidy(at=5, keep=())
-    assert listed(roster) == ["a", "b"]
-    roster.tidy(at=20, keep=())
-    assert listed(roster) == ["a"]
+    question_list.tidy(at=5, keep=())
+    assert listed(question_list) == ["a", "b"]
+    question_list.tidy(at=20, keep=())
+    assert listed(question_list) == ["a"]
 
 
 def test_what_the_host_no_longer_lists_is_asked_about() -> None:
-    roster = QuestionList()
-    roster.put(view("a"), at=0)
+    question_list = QuestionList()
+    question_list.put(view("a"), at=0)
 
-    assert roster.sync([view("b")], at=1) == {("g", "a")}
+    assert question_list.sync([view("b")], at=1) == {("g", "a")}
 
 
 def test_what_counts_is_forgotten_whole(tmp_path: Path) -> None:

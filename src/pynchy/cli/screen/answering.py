@@ -142,11 +142,13 @@ class Errands:
 class PersonReplies:
     """The person's side of every question."""
 
-    def __init__(self, data: DataFolder, by: str, clock: Clock, roster: QuestionList) -> None:
+    def __init__(
+        self, data: DataFolder, by: str, clock: Clock, question_list: QuestionList
+    ) -> None:
         self._data = data
         self._by = by
         self._clock = clock
-        self._roster = roster
+        self._roster = question_list
         self._outbox = SendQueue(clock.monotonic)
         self._said: dict[Key, Text] = {}
         self._late: dict[Key, Text] = {}

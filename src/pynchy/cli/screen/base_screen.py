@@ -20,7 +20,7 @@ from pynchy.cli.screen import keymap, rows
 from pynchy.cli.screen.answering import Errands, PersonReplies
 from pynchy.cli.screen.card import Asked, CardPane, OwnWords, put
 from pynchy.cli.screen.feed import Changed, Feed, Linked, Listed, News, Vanished
-from pynchy.cli.screen.keymap import DEAF_SECONDS, Clock
+from pynchy.cli.screen.keymap import IGNORE_KEYS_SECONDS, Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList
 from pynchy.cli.screen.rows import Rows
 from pynchy.data_dir import DataFolder
@@ -43,14 +43,14 @@ class BaseScreen(Screen[None]):
         self._feed = feed
         self._link: HostLink | None = None
         self._listed = False
-        self._deaf_until = 0.0
+        self._ignores_keys_until = 0.0
         self._lull_until = 0.0
         self._search = ""
         self._show_hidden = False
         self._built: tuple[object, ...] = ()
         self._showing = asyncio.Lock()
-        self.roster = QuestionList()
-        self._answering = PersonReplies(data, by, clock, self.roster)
+        self.question_list = QuestionList()
+        self._answering = PersonReplies(data, by, clock, self.question_list)
         self._kept = self._answering.kept
         self._errands = Errands(self.run_worker, self._sent)
         self._leaving: frozenset[Key] = frozenset()
@@ -80,12 +80,12 @@ class BaseScreen(Screen[None]):
     @property
     def current(self) -> ListedQuestion | None:
         """The question that is being looked at."""
-        return self.roster.get(self.roster.selected)
+        return self.question_list.get(self.question_list.selected)
 
     @property
-    def is_deaf(self) -> bool:
+    def ignores_keys(self) -> bool:
         """True while keys on the card are ignored."""
-        return self._clock.monotonic() < self._deaf_until
+        return self._clock.monotonic() < self._ignores_keys_until
 
     def save(self) -> None:
         """Write down what outlives the screen."""
@@ -96,9 +96,9 @@ class BaseScreen(Screen[None]):
         """True if keys work on their own."""
         return self._kept.single_keys
 
-    def startle(self) -> None:
+    def ignore_keys_briefly(self) -> None:
         """Be deaf for a moment."""
-        self._deaf_until = self._clock.monotonic() + DEAF_SECONDS
+        self._ignores_keys_until = self._clock.monotonic() + IGNORE_KEYS_SECONDS
 
     async def take(self, news: News) -> None:
         """Show what the host said."""
@@ -106,15 +106,15 @@ class BaseScreen(Screen[None]):
         match news:
             case Listed(views=views, undo_seconds=undo):
                 self._answering.undo_seconds |= undo
-                self._feed.want(*self.roster.sync(views, at))
-                self._kept.tidy(self.roster.keys())
+                self._feed.want(*self.question_list.sync(views, at))
+                self._kept.tidy(self.question_list.keys())
                 if not self._listed:
                     self._listed = True
                     self._step_to_waiting()
             case Changed(view=view):
-                self.roster.put(view, at)
+                self.question_list.put(view, at)
             case Vanished(key=key):
-                self.roster.drop(key)
+                self.question_list.drop(key)
             case Linked(link=link):
                 self._link = link
         await self._refresh()
@@ -133,8 +133,8 @@ class BaseScreen(Screen[None]):
             if self._is_gone:
                 return
             asleep = () if self._show_hidden else self._kept.asleep()
-            rows = self.roster.rows(asleep, self._search)
-            self.query_one(Rows).show(rows, self.roster.selected)
+            rows = self.question_list.rows(asleep, self._search)
+            self.query_one(Rows).show(rows, self.question_list.selected)
             shape = self._shape(rows)
             if shape != self._built:
                 await self._build(shape)
@@ -167,7 +167,7 @@ class BaseScreen(Screen[None]):
         if typing:
             self._lull_until = self._clock.monotonic() + LULL_SECONDS
         if typing or not same:
-            self.startle()
+            self.ignore_keys_briefly()
             self.set_focus(self._pane)
 
     def _tick(self) -> None:
@@ -188,7 +188,7 @@ class BaseScreen(Screen[None]):
         if not self.is_mounted or self._is_gone:
             return
         self._wake()
-        line = rows.counts(self.roster, self._kept, self._search).append("   ")
+        line = rows.counts(self.question_list, self._kept, self._search).append("   ")
         line.append_text(rows.link_text(self._link, self._feed.silent_seconds))
         put(self.query_one("#bar", Static), line)
         self.query_one(Rows).tick()
@@ -197,9 +197,9 @@ class BaseScreen(Screen[None]):
         at = self._clock.monotonic()
         awoken = self._kept.awoken()
         for key in awoken:
-            self.roster.wake(key, at)
-        drafted = [key for key in self.roster.over() if self._kept.written(key)]
-        if self.roster.tidy(at, drafted) or awoken:
+            self.question_list.wake(key, at)
+        drafted = [key for key in self.question_list.over() if self._kept.written(key)]
+        if self.question_list.tidy(at, drafted) or awoken:
             self.call_later(self._refresh)
 
     def leave(self) -> None:
@@ -232,15 +232,15 @@ class BaseScreen(Screen[None]):
 
     def _step_to_waiting(self) -> None:
         """Go to the next one below that waits, and from the last to the first."""
-        rows = self.roster.rows(self._kept.asleep(), self._search)
-        here = next((at for at, e in enumerate(rows, 1) if e.key == self.roster.selected), 0)
+        rows = self.question_list.rows(self._kept.asleep(), self._search)
+        here = next((at for at, e in enumerate(rows, 1) if e.key == self.question_list.selected), 0)
         following = next((e for e in [*rows[here:], *rows[:here]] if e.view.waits), None)
         if following is not None:
             self._select(following.key)
 
     def _select(self, key: Key) -> None:
         self._collect()
-        self.roster.selected = key
+        self.question_list.selected = key
 
     def _collect(self) -> None:
         """Keep what is in the fields."""

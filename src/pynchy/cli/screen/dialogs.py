@@ -16,7 +16,7 @@ from textual.events import Key as KeyPress
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from pynchy.cli.screen.keymap import DEAF_SECONDS, Clock
+from pynchy.cli.screen.keymap import IGNORE_KEYS_SECONDS, Clock
 from pynchy.cli.screen.saved_state import BEFORE_END, SavedState
 from pynchy.cli.text import duration, one_line
 from pynchy.cli.views import HostQuestion
@@ -75,7 +75,7 @@ class AskReason(ModalScreen[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Decline it, unless Enter was meant for something else."""
-        if self._clock.monotonic() - self._since >= DEAF_SECONDS:
+        if self._clock.monotonic() - self._since >= IGNORE_KEYS_SECONDS:
             self.dismiss(event.value.strip())
 
     def action_keep(self) -> None:

@@ -64,7 +64,7 @@ class InboxScreen(BaseScreen):
         return True
 
     async def _do(self, action: Action | ScreenAction, name: str) -> None:  # noqa: C901, PLR0912 - a table
-        if self.is_deaf and action not in keymap.HARMLESS:
+        if self.ignores_keys and action not in keymap.HARMLESS:
             return
         match action:
             case Action.NEXT | Action.PREVIOUS:
@@ -111,7 +111,7 @@ class InboxScreen(BaseScreen):
         rows = self.query_one(Rows).entries
         if not rows:
             return
-        places = [at for at, entry in enumerate(rows) if entry.key == self.roster.selected]
+        places = [at for at, entry in enumerate(rows) if entry.key == self.question_list.selected]
         at = places[0] + by if places else (0 if by > 0 else len(rows) - 1)
         self._select(rows[min(max(at, 0), len(rows) - 1)].key)
 
@@ -131,7 +131,7 @@ class InboxScreen(BaseScreen):
     async def on_choice_pressed(self, message: Choice.Pressed) -> None:
         """Mark an option; a click on one that is enough sends it, after a while to think."""
         entry = self.current
-        if entry is None or self.is_deaf or self._answering.is_busy(entry):
+        if entry is None or self.ignores_keys or self._answering.is_busy(entry):
             return
         self._mark(message.question, message.number)
         if message.clicked and is_plain(entry):
@@ -140,7 +140,7 @@ class InboxScreen(BaseScreen):
 
     async def on_button_pressed(self, message: Button.Pressed) -> None:
         """Do what the button says."""
-        if self.is_deaf:
+        if self.ignores_keys:
             return
         match message.button.id:
             case "do-send":
@@ -212,8 +212,8 @@ class InboxScreen(BaseScreen):
             if nap is not None:
                 self._kept.snooze(key, nap.until)
                 self._step(1)
-                if self.roster.selected == key:
-                    self.roster.selected = None
+                if self.question_list.selected == key:
+                    self.question_list.selected = None
                 self.call_later(self._refresh)
 
         await self.app.push_screen(AskNap(entry.view, choices), hide)
@@ -333,4 +333,4 @@ class InboxApp(App[None]):
 
     def on_app_focus(self, _event: AppFocus) -> None:
         """Whoever has just come back may type something that was meant for another window."""
-        self.inbox.startle()
+        self.inbox.ignore_keys_briefly()

@@ -13,7 +13,7 @@ from textual.events import Key as KeyPress
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS, Action, ScreenAction, hint
 
 # What has just appeared takes no keys for so long: they were meant for something else.
-DEAF_SECONDS = 0.4
+IGNORE_KEYS_SECONDS = 0.4
 
 # Comes before each key where single keys are off. Not Alt: terminals tell it in too many ways.
 BEFORE_KEYS = "ctrl+k"

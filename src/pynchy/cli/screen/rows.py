@@ -27,15 +27,15 @@ _HEIGHT = 2
 _URGENCY = {"high": ("!", "bold red"), "low": ("·", "dim")}
 
 
-def counts(roster: QuestionList, kept: SavedState, search: str) -> Text:
+def counts(question_list: QuestionList, kept: SavedState, search: str) -> Text:
     """Return how many wait, are urgent, did not arrive or are hidden, and what is searched."""
     asleep = kept.asleep()
-    waiting = roster.keys() - asleep.keys()
-    urgent = sum(roster.is_urgent(key) for key in waiting)
+    waiting = question_list.keys() - asleep.keys()
+    urgent = sum(question_list.is_urgent(key) for key in waiting)
     bar = Text(no_wrap=True, overflow="ellipsis").append("pynchy  ", "bold")
     bar.append(f"{len(waiting)} waiting" if waiting else "nothing waits")
     bar.append(f" · {urgent} urgent" if urgent else "", "bold red")
-    stuck = roster.undelivered
+    stuck = question_list.undelivered
     bar.append(f" · {stuck} not delivered (a)" if stuck else "", "red")
     bar.append(f" · {len(asleep)} hidden (z)" if asleep else "", "dim")
     return bar.append(f" · search: {one_line(search)}" if search else "", "yellow")

@@ -24,8 +24,8 @@ _QUESTION = {
         "header": {"type": "string", "description": "A very short label, such as 'Database'."},
         "options": {
             "type": "array",
-            "description": "The choices. Leave out for a free-text answer; the person can always"
-            " write something else, so add no 'Other'.",
+            "description": "The choices. Leave out for a free-text answer; the person can"
+            " write something else unless options_only is set, so add no 'Other'.",
             "items": {"anyOf": [_OPTION, {"type": "string"}]},
         },
         "multiSelect": {
