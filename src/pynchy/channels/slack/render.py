@@ -85,7 +85,7 @@ def can_be_clipped(question: Question) -> bool:
 
 def boxes(request_id: RequestId, number: int, question: Question) -> list[Block]:
     """Return what the options are ticked in; ten boxes are the most that one block can have."""
-    told = [_box(question, index) for index in range(len(question.options))]
+    told = _boxes(question)
     if not question.multi_select:
         kind = "radio_buttons" if len(told) <= limits.CHOICES else "static_select"
         return [_choice(request_id, (number, 0), kind, "Choose one", told)] if told else []
@@ -101,11 +101,11 @@ def boxes_fit(request_id: RequestId, number: int, question: Question) -> bool:
     return fits([Piece(Role.CONTROL, tuple(boxes(request_id, number, question)))])
 
 
-def _box(question: Question, index: int) -> Block:
-    option = question.options[index]
+def _boxes(question: Question) -> list[Block]:
+    told = enumerate(question.options)
     if is_short(question):
-        return blocks.option(index, option.label, option.description.strip())
-    return blocks.option(index, f"{index + 1}. {option.label}")
+        return [blocks.option(i, option.label, option.description.strip()) for i, option in told]
+    return [blocks.option(i, f"{i + 1}. {option.label}") for i, option in told]
 
 
 def _any_of(group: int, total: int) -> str:
