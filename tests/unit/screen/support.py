@@ -1,8 +1,6 @@
 """Somebody in front of the screen: presses keys, looks, and never looks inside."""
 
 import asyncio
-import html
-import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.unit.cli.support import Host
+from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
 
 from pynchy.cli.screen.inbox import InboxApp
@@ -45,8 +44,12 @@ class Person:
     @property
     def screen(self) -> str:
         """What is on the screen, without colours."""
-        svg = re.sub(r"<style>.*?</style>", "", self.pilot.app.export_screenshot(), flags=re.DOTALL)
-        return html.unescape(re.sub(r"<[^>]+>", "", svg)).replace("\xa0", " ")
+        # As app.export_screenshot does it, which makes a drawing of it: slow, and not to be read.
+        app = self.pilot.app
+        behind = app._background_screens  # noqa: SLF001
+        drawn = app.screen._compositor.render_update(full=True, screen_stack=behind)  # noqa: SLF001
+        assert isinstance(drawn, LayoutUpdate)
+        return "\n".join("".join(strip.text for strip in line) for line in drawn.strips)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -57,7 +60,13 @@ class Person:
 
     async def see(self, *texts: str) -> str:
         """Wait until all of it is to be seen, and return the screen."""
-        return await self.until(lambda: all(t in self.screen for t in texts) and self.screen, texts)
+
+        def look() -> str | None:
+            screen = self.screen
+            return screen if all(text in screen for text in texts) else None
+
+        screen: str = await self.until(look, texts)
+        return screen
 
     async def see_no_more(self, text: str) -> None:
         await self.until(lambda: text not in self.screen, text)
