@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,20 @@ LIVE_ANSWERS = ("Staging", "Unit tests, Security scan", "Search is twice as fast
 LATE_ANSWER = "Not today"
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
     """The temporary folder of the demo and of everything that it starts; all gone at the end."""
-    folder = tmp_path / "scratch"
+    folder = parent / "scratch"
     folder.mkdir()
     yield folder
     assert processes_in(folder) == []
     assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Path]:
+    with temporary_folder(tmp_path) as folder:
+        yield folder
 
 
 def environment(scratch: Path) -> dict[str, str]:
@@ -67,6 +74,30 @@ def run_demo(scratch: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         timeout=PATIENCE_SECONDS,
         check=False,
     )
+
+
+def played(folder: Path, *arguments: str) -> str:
+    """Return what a demo prints that nobody types at, from its start to its good end."""
+    with temporary_folder(folder) as scratch:
+        finished = run_demo(scratch, *arguments)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the automatic demo is told to use."""
+    return tmp_path_factory.mktemp("automatic") / "kept"
+
+
+@pytest.fixture(scope="module")
+def automatic(kept: Path) -> str:
+    return played(kept.parent, "--auto", "--data-dir", str(kept))
+
+
+@pytest.fixture(scope="module")
+def without_terminal(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return played(tmp_path_factory.mktemp("without-terminal"), "--no-browser")
 
 
 class Terminal:
@@ -123,31 +154,24 @@ def terminal(scratch: Path) -> Iterator[Terminal]:
         terminal.process.wait(PATIENCE_SECONDS)
 
 
-def test_the_demo_plays_both_parts_and_shows_what_arrived(scratch: Path) -> None:
-    finished = run_demo(scratch, "--auto")
+def test_the_demo_plays_both_parts_and_shows_what_arrived(automatic: str) -> None:
+    live, late = automatic.split("4. The agent dies while it waits")
 
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    live, late = finished.stdout.split("4. The agent dies while it waits")
     for answer in LIVE_ANSWERS:
         assert f"Answer: {answer}" in live
     assert "I am back in session" in late
     assert f"Answer: {LATE_ANSWER}" in late
     assert f"{Path(sys.executable).with_name('pynchy')} serve" in late
-    assert "\x1b" not in finished.stdout
+    assert "\x1b" not in automatic
 
 
-def test_without_a_terminal_it_says_that_it_plays_the_person(scratch: Path) -> None:
-    finished = run_demo(scratch)
-
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "no terminal" in finished.stdout
+def test_without_a_terminal_it_says_that_it_plays_the_person(without_terminal: str) -> None:
+    assert "no terminal" in without_terminal
 
 
-@pytest.mark.parametrize("arguments", [("--auto",), ("--no-browser",)])
-def test_the_demo_says_where_the_inbox_is(scratch: Path, arguments: tuple[str, ...]) -> None:
-    shown = run_demo(scratch, *arguments).stdout
-
-    assert re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=\S{20,}", shown)
+def test_the_demo_says_where_the_inbox_is(automatic: str, without_terminal: str) -> None:
+    for shown in (automatic, without_terminal):
+        assert re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=\S{20,}", shown)
 
 
 def test_a_person_answers_here_and_from_another_terminal(scratch: Path, terminal: Terminal) -> None:
@@ -217,15 +241,12 @@ def test_a_termination_while_it_starts_leaves_nothing_behind(scratch: Path) -> N
 
 
 def test_a_folder_that_is_named_is_kept_and_one_in_use_is_refused(
-    scratch: Path, tmp_path: Path
+    scratch: Path, automatic: str, kept: Path
 ) -> None:
-    data = tmp_path / "kept"
+    second = run_demo(scratch, "--auto", "--data-dir", str(kept))
 
-    first = run_demo(scratch, "--auto", "--data-dir", str(data))
-    second = run_demo(scratch, "--auto", "--data-dir", str(data))
-
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert len(list((data / "ipc" / "demo" / "history").iterdir())) == 4
+    assert f"What the demo wrote is in {kept}" in automatic
+    assert len(list((kept / "ipc" / "demo" / "history").iterdir())) == 4
     assert second.returncode == 2
     assert "not empty" in second.stderr
 
