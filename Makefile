@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
 WORKERS ?= 4
+# What was compiled once is kept for all workers and all that they start, wherever this runs.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium tmux check format prove bench lock clean
