@@ -248,6 +248,7 @@ async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away
     window = await open_window(host, permissions=["notifications"])
     await window.page.get_by_role("button", name="Keys and settings").click()
     await window.page.get_by_role("button", name="Notify me").click()
+    await window.page.get_by_role("button", name="Stop notifying me").wait_for()
     await window.page.keyboard.press("Escape")
     await window.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     await window.page.evaluate("document.hasFocus = () => false")
