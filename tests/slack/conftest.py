@@ -14,9 +14,9 @@ from tests.waiting import until
 StartRoom = Callable[..., Awaitable[Room]]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def lobby(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lobby]:
-    lobby = Lobby(tmp_path_factory.mktemp("lobby"), rooms=80)
+    lobby = Lobby(tmp_path_factory.mktemp("lobby"), rooms=50)
     try:
         asyncio.run(lobby.start())
         yield lobby
@@ -24,7 +24,7 @@ def lobby(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lobby]:
         lobby.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def threads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lobby]:
     """A shared host that keeps the questions of a session in one thread."""
     lobby = Lobby(tmp_path_factory.mktemp("threads"), rooms=12, thread_per_session=True)

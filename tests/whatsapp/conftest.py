@@ -12,7 +12,7 @@ from tests.waiting import until
 from tests.whatsapp.support import TEAM, Lobby, Room, group_table, pair, settings
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def lobby(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lobby]:
     lobby = Lobby(tmp_path_factory.mktemp("lobby"), rooms=30)
     try:
