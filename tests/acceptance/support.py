@@ -118,12 +118,13 @@ class Person:
         found = [s for s in self._get("/api/sessions") if s["session_id"] == session_id]
         return found[0] if found else None
 
-    async def session_is(self, session_id: str, *states: str) -> Json:
-        """Wait until the session is in one of the states, and return it."""
+    async def session_is(self, session_id: str, *states: str, detail: str = "") -> Json:
+        """Wait until the session is in one of the states (with that detail), and return it."""
 
         def look() -> Json | None:
             found = self.session(session_id)
-            return found if found and found["state"] in states else None
+            is_so = found and found["state"] in states and detail in {"", found["detail"]}
+            return found if is_so else None
 
         found: Json = await until(look, f"session {session_id} to be {' or '.join(states)}")
         return found

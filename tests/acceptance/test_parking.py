@@ -69,13 +69,13 @@ async def test_an_answer_to_another_question_waits_for_the_one_that_the_agent_is
 
     host.answer(other, "1")
     await host.state(other, "held")
-    still = await host.session_is(SESSION, "parked")
+    asks = host.question(request_id)["short_id"]
+    await host.session_is(SESSION, "parked", detail=asks)
     host.answer(request_id, "1")
     await host.closed(request_id)
     await host.closed(other)
 
     first, second = runs.started()
-    assert still["detail"] == host.question(request_id)["short_id"]
     assert first["initial"]["request_id"] == request_id
     assert second["initial"]["request_id"] == other
     assert "parked" not in second["initial"]

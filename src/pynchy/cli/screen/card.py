@@ -195,17 +195,20 @@ class CardPane(VerticalScroll, can_focus=True):
     async def build(self, entry: ListedQuestion, parts: Sequence[DraftPart], unsent: str) -> None:
         """Show the question from its beginning."""
         self.entry = entry
-        async with self.batch():
-            await self.remove_children()
-            await self.mount(*_card(entry.view, parts, unsent))
+        await self._replace(*_card(entry.view, parts, unsent))
         self.scroll_home(animate=False)
 
     async def clear(self, text: Text) -> None:
         """Show no question but a text."""
         self.entry = None
+        await self._replace(Static(text, classes="nothing"))
+
+    async def _replace(self, *widgets: Widget) -> None:
         async with self.batch():
             await self.remove_children()
-            await self.mount(Static(text, classes="nothing"))
+            # Whoever leaves meanwhile takes the pane down, and nothing can be put into it.
+            if self.is_attached:
+                await self.mount(*widgets)
 
     def tick(
         self, now: datetime, status: Text, parts: Sequence[DraftPart], here: int | None
