@@ -27,7 +27,7 @@ from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import wire as agent_wire
 from pynchy import wire
 from pynchy.bridge.deliver import DeliveryLimits
-from pynchy.config import Settings
+from pynchy.config import LauncherSettings, Settings
 from pynchy.errors import MalformedRequest
 from pynchy.ipc.leases import Leases
 from pynchy.model import GroupName, PendingQuestion, Reply, State
@@ -54,6 +54,13 @@ SETTINGS = Settings.model_validate(
             "rejected_files": 10,
             "audit_size": 128 * 1024,
             "audit_files": 3,
+        },
+        "groups": {
+            RESUMABLE: {
+                "launcher": LauncherSettings(
+                    command=("unused",), attempts=3, backoff=timedelta(seconds=10)
+                )
+            }
         },
     }
 )
