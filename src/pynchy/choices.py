@@ -29,6 +29,8 @@ _AROUND = " .()[]\ufe0f\u20e3"
 # So many letters a label has where one is easily wrong, and where two are.
 _ONE_WRONG, _TWO_WRONG = 3, 8
 # Longer than any label, and no slip of the finger: to compare it would take long.
+# What a person does who means just what they typed; a shell takes the marks away.
+OWN_WORDS = "or put your own words in quotation marks"
 MAX_NEAR_LENGTH = 600
 _MAX_NOTE_CUTS = 20
 _MOST_NEAR = 3
@@ -63,7 +65,7 @@ def did_you_mean(
 ) -> str:
     """Say what to type for each option that a text is nearly, and for just the text."""
     asked = " or ".join(f"“{_brief(label)}”" for label in near)
-    words = ", or put your own words in quotation marks" if question.takes_words_alone else ""
+    words = f", {OWN_WORDS}" if question.takes_words_alone else ""
     return f"did you mean {asked}? Say {_ways(question.labels, near, lead, means)}{words}"
 
 

@@ -238,6 +238,8 @@ class Host:
             problem = await self._try(name, channel.open(ChannelReplies(name, self._core.answers)))
             if problem is not None:
                 self._unopened[name] = f"{name} could not be opened: {problem}"
+            elif not_yet := channel.problem():
+                log.info("channel.not_ready", extra={"channel": name, "why": not_yet})
 
     async def _close_channel(self, name: str, channel: Channel) -> None:
         await self._try(name, channel.close())

@@ -27,6 +27,7 @@ from pynchy.testing import FakeChannel, make_pending
 
 ROOT = Path(__file__).parents[2]
 TOY_GROUP = '[groups.g]\nchannels = ["toy", "local"]\n'
+IN_A_BOX = 'chat = { toy = "box" }\n'
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_the_built_in_channels_come_through_the_same_door() -> None:
 
 def test_a_package_brings_a_channel(toy: None, tmp_path: Path) -> None:
     del toy
-    settings = read(tmp_path, f'[channels.toy]\ncolour = "blue"\n{TOY_GROUP}')
+    settings = read(tmp_path, f'[channels.toy]\ncolour = "blue"\n{TOY_GROUP}{IN_A_BOX}')
 
     made = make_channels(settings, {}, tmp_path)
     found = list(examine_channels(ChannelContext(settings, {}, tmp_path)))
@@ -111,6 +112,15 @@ def test_its_own_settings_and_addresses_are_checked_in_the_file(toy: None, tmp_p
     assert "pynchy.toml:4:16: groups.g.chat.toy must be a box" in told
     assert "pynchy.toml:5:33: groups.g.allowed_users.toy must be a kid" in told
     assert '| chat = { toy = "bag" }\n    |                ^^^^^' in told
+
+
+def test_a_group_that_does_not_say_where_it_asks_is_a_mistake_in_the_file(
+    toy: None, tmp_path: Path
+) -> None:
+    del toy
+    told = refusal(tmp_path, f"[channels.toy]\n{TOY_GROUP}")
+
+    assert "pynchy.toml:3:12: groups.g asks in toy and does not say where" in told
 
 
 @pytest.mark.parametrize(
@@ -290,7 +300,7 @@ def test_doctor_tells_of_a_plugin_among_the_rest(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYNCHY_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pynchy.toml").write_text(f"[channels.toy]\n{TOY_GROUP}")
+    (tmp_path / "pynchy.toml").write_text(f"[channels.toy]\n{TOY_GROUP}{IN_A_BOX}")
 
     found = json.loads(pynchy("doctor", "--json").stdout)
 

@@ -171,6 +171,8 @@ def _wrong_groups(settings: Settings) -> Iterator[SettingProblem]:
     for name in dict.fromkeys((*BUILT_IN, *settings.channels)):
         try:
             found = [*_look_at_groups(_plugin(name), settings.groups)]
+        except PluginBroken:
+            continue  # told when its table was read
         except Exception:
             log.exception("channel.check_failed", extra={"channel": name})
         else:
@@ -184,6 +186,10 @@ def _look_at_groups(
         chat: Loc = ("groups", name, "chat", plugin.name)
         if plugin.name in group.chat:
             yield from _must_be(chat, plugin.check_chat(group.chat[plugin.name]))
+        elif plugin.needs_chat and plugin.name in group.channels:
+            says = f"{dotted(chat[:2])} asks in {plugin.name} and does not say where"
+            note = f'say it with: chat = {{ {plugin.name} = "…" }}'
+            yield SettingProblem((*chat[:2], "channels"), says, (note,))
         users: Loc = ("groups", name, "allowed_users", plugin.name)
         for number, user in enumerate(group.allowed_users.get(plugin.name, ())):
             yield from _must_be((*users, number), plugin.check_user(user))

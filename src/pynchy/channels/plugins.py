@@ -51,6 +51,8 @@ class ChannelPlugin(ABC):
 
     # The name of the entry point, of the table [channels.NAME] and of the channel.
     name = ""
+    # Whether a group that asks here must say where, in its `chat`.
+    needs_chat = True
     # The words after `pynchy`; a name that pynchy has itself is pynchy's.
     commands: Mapping[str, PluginCommand] = MappingProxyType({})
 
@@ -87,6 +89,7 @@ class LocalPlugin(ChannelPlugin):
     """The terminal and the HTTP interface."""
 
     name = "local"
+    needs_chat = False
 
     def settings(self) -> type[ChannelSettings]:
         """See ChannelPlugin."""
@@ -106,6 +109,7 @@ class WebPlugin(ChannelPlugin):
     """The page in the browser."""
 
     name = "web"
+    needs_chat = False
 
     def settings(self) -> type[ChannelSettings]:
         """See ChannelPlugin."""

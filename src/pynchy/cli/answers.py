@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pynchy.choices import read_typed
+from pynchy.choices import OWN_WORDS, read_typed
 from pynchy.cli.options import (
     TEXT,
     by_option,
@@ -104,7 +104,7 @@ def answer_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Answer a question by the number or label of an option, or in your own words.
 
-    What is nearly a label is not taken: you are asked whether the option is meant. With --text the
+    What is nearly a label is not taken: you are told what to type for the option. With --text the
     words are the answer as they stand; beside a VALUE they go along with that option.
 
     With several questions, give one value for each, or one question at a time with --question.
@@ -114,7 +114,7 @@ def answer_command(  # noqa: PLR0913 - one for each option
 
     \b
     Exit code: 0 your answer won, 4 it was already over, 5 no host, 6 more questions need an
-    answer, 1 anything else.
+    answer, 2 wrong usage, 1 anything else.
 
     \b
     Examples:
@@ -143,7 +143,8 @@ def answer_command(  # noqa: PLR0913 - one for each option
         else:
             answering.send(said)
     except InvalidReply as exc:
-        raise InvalidReply(f"{exc}\n{_allowed(view, question)}".strip()) from exc
+        why = str(exc).replace(OWN_WORDS, "or your own words with --text")
+        raise InvalidReply(f"{why}\n{_allowed(view, question)}".strip()) from exc
 
 
 def _said(

@@ -51,13 +51,13 @@ def serve_command(
     Example:
       pynchy serve --config pynchy.toml
     """
+    set_up_logging(log_level, LogFormat(log_format))
     origin = SettingsSource.of(config)
     settings = load_settings(config)
     if port is not None:
         settings = settings.model_copy(
             update={"http": settings.http.model_copy(update={"port": port})}
         )
-    set_up_logging(log_level, LogFormat(log_format))
     asyncio.run(_serve(settings, data, origin))
 
 

@@ -25,6 +25,8 @@ class SlackPlugin(ChannelPlugin):
     """Slack."""
 
     name = _SLACK
+    # Doctor tells of a group without one: settings that had none were always read.
+    needs_chat = False
     commands = MappingProxyType(
         {
             _SLACK: PluginCommand(

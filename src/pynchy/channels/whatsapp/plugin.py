@@ -23,6 +23,8 @@ class WhatsAppPlugin(ChannelPlugin):
     """WhatsApp."""
 
     name = _WHATSAPP
+    # A group may ask in the paired account's chat with itself; `check_group` and doctor know.
+    needs_chat = False
     commands = MappingProxyType(
         {
             _WHATSAPP: PluginCommand(
