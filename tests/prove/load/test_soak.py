@@ -235,7 +235,7 @@ class Week:
             asked.alive = False
             if self.chance.random() < 0.5:  # an orderly end; otherwise the lease is left behind
                 asked.lease.unlink()
-        reply = Reply(asked.request_id, "ana", "local", ("Yes",))
+        reply = Reply(asked.request_id, "ana", "local", ("Yes",), group=asked.group)
         if asked.fate.startswith("answered"):
             self.run(self.world.answers.answer(reply))
         elif asked.fate == "declined":
