@@ -64,11 +64,16 @@ class Agent:
 
 @dataclass
 class Received:
-    """An answer that a session has received since its last sign of life, and what received it."""
+    """An answer that a session has received since its last sign of life, and what received it.
+
+    With a runner on the session as well, a lease that is given back tells nothing: it may have been
+    that of the runner's own server, which gives it back also when its agent was killed.
+    """
 
     request_id: str
     agent: Agent | None
     surely: bool = True
+    beside_runner: bool = False
 
 
 @dataclass
@@ -274,8 +279,11 @@ class Machine(RuleBasedStateMachine):
         self.lease_file(agent).unlink()
         self.kill(agent)
         received = self.received[agent.group]
-        used = max((n for n, r in enumerate(received) if r.agent is agent), default=-1)
-        del received[: used + 1]
+        own = [n for n, r in enumerate(received, start=1) if r.agent is agent]
+        for may_be_used in received[: max(own, default=0)]:
+            may_be_used.surely = False
+        known = [n for n in own if not received[n - 1].beside_runner]
+        del received[: max(known, default=0)]
         self.run(_nothing())
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), in_order=st.booleans())
@@ -481,8 +489,9 @@ class Machine(RuleBasedStateMachine):
         if result.outcome in {"answered", "declined", "defaulted"}:
             living = next((a for a in self.agents if a.group == asked.group and a.alive), None)
             # Who takes it without a lease cannot be told to have died, nor to have ended in order.
-            surely = living is not None
-            self.received[asked.group].append(Received(asked.request_id, living, surely))
+            received = Received(asked.request_id, living, surely=living is not None)
+            received.beside_runner = any(not runner.end.done() for runner in self.launcher.runners)
+            self.received[asked.group].append(received)
         self.run(_nothing())
 
     def end_runner(self, runner: FakeRunner, *, ok: bool, acknowledges: bool) -> None:
