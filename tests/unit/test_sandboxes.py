@@ -119,6 +119,18 @@ def test_an_agent_in_a_box_is_told_no_variable_that_was_not_meant_for_it(
     assert told(passing.program(launch))["API_KEY"] == "sk-hidden"
 
 
+def test_what_a_resumed_agent_calls_itself_is_not_taken_for_its_program(
+    data: Path, launch: Launch, environ: dict[str, str]
+) -> None:
+    hidden = Path(environ["PATH"]) / "gremlin"
+    hidden.write_text("#!/bin/sh\n")
+    hidden.chmod(0o755)
+
+    program = bubblewrap(data, environ).program(replace(launch, agent="gremlin"))
+
+    assert told(program)["PYNCHY_AGENT"] == "gremlin"
+
+
 def test_what_makes_a_box_heeds_no_variable_of_the_agents(
     data: Path, launch: Launch, environ: dict[str, str]
 ) -> None:
