@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
-WORKERS ?= 4
+WORKERS ?= 3
 # What was compiled once is kept for all workers and all that they start, wherever this runs.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -70,12 +70,12 @@ format: $(READY) ## put the code into the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
 
-prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit, rest: what test leaves out)
+prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit, PROVE=sample: a little of each)
 	@command -v strace >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq strace >/dev/null; } || \
 	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
 	  $(BIN)/python -m pytest $(or $(PROVE_PARTS),tests/prove) -o timeout=1800 $(PYTEST_ARGS)
-	@test -n "$(PROVE_PARTS)" || test "$(PROVE)" = rest || \
+	@test -n "$(PROVE_PARTS)" || test "$(PROVE)" = sample || \
 	  $(BIN)/python -m tests.prove.figures $(or $(PROVE_REPORT),.proof.json) docs/reliability.md
 
 bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the inbox beside their limits

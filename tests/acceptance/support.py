@@ -181,9 +181,9 @@ class Person:
 def may_fork() -> bool:
     """Is a process that came from a fork as good as one that was started by its command?
 
-    Not where the command is another one, and not in `make prove`, which measures processes.
+    Not where the command is another one, and not in a whole proof, which measures processes.
     """
-    return PYNCHY == _INSTALLED and not os.environ.get("PROVE")
+    return PYNCHY == _INSTALLED and os.environ.get("PROVE", "sample") == "sample"
 
 
 class Host(Person):

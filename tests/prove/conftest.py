@@ -1,7 +1,4 @@
-"""How much is proved: a little in `make test`, as much as fits in `make prove`, all with PROVE=all.
-
-What is long even when it proves little is left out of `make test`; PROVE=rest runs just that, as
-briefly as `make test` would have done, so that both together run everything once.
+"""How much is proved: what fits into `make prove`; all with PROVE=all; little with PROVE=sample.
 
 Every sweep picks its points from all that there are, seeded and stratified, and reports how many
 it tried: the report is printed at the end and, with PROVE_REPORT=FILE, written as JSON. The seed is
@@ -22,7 +19,8 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
-_PROVE = os.environ.get("PROVE", "")
+_PROVE = os.environ.get("PROVE", "sample")
+IS_SAMPLE = _PROVE == "sample"
 # What is repeated for every change tries the same; a proof tries something new each time.
 _SEED = secrets.randbits(32) if _PROVE in {"1", "all"} else 20260115
 SEED = int(os.environ.get("PROVE_SEED") or _SEED)
@@ -35,9 +33,9 @@ class Proof:
     scale: str
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def choose(self, *, smoke: T, prove: T, everything: T) -> T:
+    def choose(self, *, sample: T, prove: T, everything: T) -> T:
         """Return the value for this scale."""
-        return {"smoke": smoke, "prove": prove, "all": everything}[self.scale]
+        return {"sample": sample, "prove": prove, "all": everything}[self.scale]
 
     def pick(
         self, name: str, points: Sequence[T], most: int, stratum: Callable[[T], Hashable]
@@ -64,30 +62,8 @@ class Proof:
         self.figures.setdefault(name, {}).update(figures)
 
 
-_PROOF = Proof({"": "smoke", "rest": "smoke", "1": "prove", "all": "all"}[_PROVE])
+_PROOF = Proof({"sample": "sample", "1": "prove", "all": "all"}[_PROVE])
 _BEGUN = time.monotonic()
-_HERE = Path(__file__).parent
-# Crashes by the dozen, load, fuzzing of a whole host, and what needs strace or root, or takes from
-# every program of this user.
-_LONG = (
-    "bench/*",
-    "crash/test_sweep.py",
-    "crash/test_every_step*.py",
-    "hostile/test_flood.py",
-    "hostile/test_fuzz_http.py",
-    "hostile/test_red_team.py",
-    "load/*",
-    "slack/*",
-    "surroundings/test_disk.py",
-    "surroundings/test_limits.py",
-)
-
-
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    if not collection_path.name.startswith("test_") or _PROVE not in {"", "rest"}:
-        return None
-    is_long = any(collection_path.relative_to(_HERE).match(pattern) for pattern in _LONG)
-    return True if is_long != (_PROVE == "rest") else None
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +71,8 @@ def proof() -> Proof:
     return _PROOF
 
 
-def pytest_report_header() -> str | None:
-    return f"proof: {_PROOF.scale}, PROVE_SEED={SEED}" if _PROVE else None
+def pytest_report_header() -> str:
+    return f"proof: {_PROOF.scale}, PROVE_SEED={SEED}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -574,8 +574,8 @@ def test_an_answer_is_told_again_though_an_earlier_runner_of_the_session_had_end
 
 
 def test_no_order_of_events_loses_doubles_or_changes_an_answer(proof: Any) -> None:
-    examples = proof.choose(smoke=40, prove=1_500, everything=20_000)
-    steps = proof.choose(smoke=30, prove=50, everything=80)
+    examples = proof.choose(sample=40, prove=1_500, everything=20_000)
+    steps = proof.choose(sample=30, prove=50, everything=80)
     proof.report("model", sequences=examples, steps_each=steps)
 
     run_state_machine_as_test(

@@ -199,7 +199,7 @@ def test_what_was_promised_holds_after_any_power_cut(
     scenario: Scenario, proof: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = play(scenario, monkeypatch)
-    most = proof.choose(smoke=60, prove=2_500, everything=10**9)
+    most = proof.choose(sample=60, prove=2_500, everything=10**9)
     picked = proof.pick(
         f"power loss, {scenario.__name__}",
         points_of(recorder),

@@ -33,7 +33,7 @@ async def test_hosts_killed_one_after_another_keep_every_promise(
     tell = Teller(tmp_path, 8)
     passed = await tell.steps(make)
     chosen = random.Random(SEED)  # noqa: S311 - a repeatable choice, not a secret
-    pairs = proof.choose(smoke=12, prove=40, everything=400)
+    pairs = proof.choose(sample=12, prove=40, everything=400)
 
     # What the second host still has to do depends on where the first one died.
     await tell.sweep((make, tuple(chosen.choices(passed, k=2))) for _ in range(pairs))

@@ -30,7 +30,7 @@ async def test_a_host_killed_at_any_step_keeps_every_promise_however_it_is_answe
         for kind, passed in zip(OTHERS, whole, strict=True)
         for step in from_the_posting(passed)
     ]
-    most = proof.choose(smoke=2 * len(OTHERS), prove=40 * len(OTHERS), everything=len(points))
+    most = proof.choose(sample=2 * len(OTHERS), prove=40 * len(OTHERS), everything=len(points))
     picked = proof.pick("Slack: steps of a question", points, most, _kind)
 
     await tell.sweep((told_by(kind), (step,)) for kind, step in picked)

@@ -18,7 +18,7 @@ async def test_a_host_or_child_killed_at_any_step_keeps_every_promise(
     tell = Teller(tmp_path, 3)
     makes = {victim: partial(WhatsAppStory, victim=victim) for victim in (HOST, CHILD)}
     points = [(victim, step) for victim, make in makes.items() for step in await tell.die_at(make)]
-    most = proof.choose(smoke=8, prove=len(points), everything=len(points))
+    most = proof.choose(sample=8, prove=len(points), everything=len(points))
     picked = proof.pick("WhatsApp: steps of a question", points, most, _victim)
 
     await tell.sweep((makes[victim], (step,)) for victim, step in picked)

@@ -249,7 +249,9 @@ class Sweep:
 async def sweep_all(proof: Proof, tmp_path: Path) -> None:
     sweep = Sweep(tmp_path)
     everything = [point for name in NAMES for point in await sweep.count(name)]
-    most = proof.choose(smoke=min(60, MAX_AT_PROVE), prove=MAX_AT_PROVE, everything=len(everything))
+    most = proof.choose(
+        sample=min(60, MAX_AT_PROVE), prove=MAX_AT_PROVE, everything=len(everything)
+    )
     points = proof.pick(
         "crash sweep", everything, most, lambda p: (p.scenario, p.thread, p.call, p.fault)
     )

@@ -66,9 +66,9 @@ async def appears(path: Path) -> None:
 async def test_a_flood_costs_other_groups_little_more_than_a_busy_machine_does(
     start_host: StartHost, tmp_path: Path, proof: Proof
 ) -> None:
-    files = proof.choose(smoke=500, prove=10_000, everything=10_000)
-    rounds = proof.choose(smoke=1, prove=3, everything=20)
-    trips = proof.choose(smoke=3, prove=25, everything=50)
+    files = proof.choose(sample=500, prove=10_000, everything=10_000)
+    rounds = proof.choose(sample=1, prove=3, everything=20)
+    trips = proof.choose(sample=3, prove=25, everything=50)
     host = await start_host()
     quiet = Bystander(host, "quiet")
     noisy = Bystander(host, "noisy")
@@ -101,6 +101,6 @@ async def test_a_flood_costs_other_groups_little_more_than_a_busy_machine_does(
     assert is_healthy(host)
     assert grown < 60
     assert len(os.listdir(noisy.agent.mailbox / "rejected")) <= 200
-    if proof.scale != "smoke":
+    if proof.scale != "sample":
         assert ratio < 3, p50  # the aim is 2; the machine is noisy
     shutil.rmtree(tmp_path / "elsewhere")

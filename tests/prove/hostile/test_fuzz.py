@@ -231,7 +231,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
     return {target.name: target for target in known}
 
 
-# How many inputs each gets: (in make test, in make prove, with PROVE=all).
+# How many inputs each gets: (in the sample, in make prove, with PROVE=all).
 VOLUME = {
     "requests": (1_900, 96_000, 900_000),
     "leases and receipts": (300, 20_000, 100_000),
@@ -249,8 +249,8 @@ VOLUME = {
 def test_only_documented_errors_are_raised(
     targets: dict[str, Target], proof: Proof, name: str
 ) -> None:
-    smoke, prove, everything = VOLUME[name]
-    count = proof.choose(smoke=smoke, prove=prove, everything=everything)
+    sample, prove, everything = VOLUME[name]
+    count = proof.choose(sample=sample, prove=prove, everything=everything)
     target = targets[name]
 
     accepted = sum(target.try_one(data) for data in volume(target.corpus, SEED, count))
@@ -265,13 +265,13 @@ def test_hypothesis_finds_no_other_error(
     targets: dict[str, Target], proof: Proof, name: str
 ) -> None:
     share = {"requests": 4}.get(name, 1)
-    count = proof.choose(smoke=25 * share, prove=1_000 * share, everything=20_000 * share)
+    count = proof.choose(sample=25 * share, prove=1_000 * share, everything=20_000 * share)
     target = targets[name]
 
     @settings(
         max_examples=count,
         deadline=None,
-        derandomize=proof.scale == "smoke",
+        derandomize=proof.scale == "sample",
         database=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -297,12 +297,12 @@ def replies_to_questions(draw: Any) -> tuple[Question, tuple[str, ...]]:
 
 @pytest.mark.timeout(3_600)
 def test_a_reply_becomes_an_answer_that_the_question_allows_or_is_refused(proof: Proof) -> None:
-    count = proof.choose(smoke=100, prove=2_000, everything=50_000)
+    count = proof.choose(sample=100, prove=2_000, everything=50_000)
 
     @settings(
         max_examples=count,
         deadline=None,
-        derandomize=proof.scale == "smoke",
+        derandomize=proof.scale == "sample",
         database=None,
         suppress_health_check=list(HealthCheck),
     )

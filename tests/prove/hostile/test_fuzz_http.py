@@ -240,7 +240,7 @@ def _quoted(text: str) -> str:
 
 @pytest.mark.timeout(3_600)
 def test_no_request_is_a_500_or_changes_what_it_did_not_answer(house: House, proof: Proof) -> None:
-    count = proof.choose(smoke=600, prove=20_000, everything=200_000)
+    count = proof.choose(sample=600, prove=20_000, everything=200_000)
 
     statuses = [attempt(house, Seeded(SEED * 31 + number)) for number in range(count)]
 
@@ -251,12 +251,12 @@ def test_no_request_is_a_500_or_changes_what_it_did_not_answer(house: House, pro
 
 @pytest.mark.timeout(3_600)
 def test_hypothesis_finds_no_500(house: House, proof: Proof) -> None:
-    count = proof.choose(smoke=100, prove=3_000, everything=50_000)
+    count = proof.choose(sample=100, prove=3_000, everything=50_000)
 
     @settings(
         max_examples=count,
         deadline=None,
-        derandomize=proof.scale == "smoke",
+        derandomize=proof.scale == "sample",
         database=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -53,7 +53,7 @@ def test_whoever_has_no_token_or_another_one_is_told_nothing(
     tokens = list(wrong_tokens(shared_host.token()))
     asked = [f"GET {path.format(id=victim)}" for path in READS]
     asked += [f"POST {path.format(id=victim)}" for path in WRITES]
-    chosen = tokens if proof.scale != "smoke" else [*tokens[:12], *tokens[12::20]]
+    chosen = tokens if proof.scale != "sample" else [*tokens[:12], *tokens[12::20]]
 
     refused = [ask(shared_host, line, body=ANSWER) for line in asked]
     refused += [ask(shared_host, asked[n % len(asked)], token=t) for n, t in enumerate(chosen)]
@@ -184,7 +184,7 @@ def test_what_is_no_request_is_refused_and_hung_up_on(shared_host: Host, data: b
 
 
 def test_random_bytes_are_refused(shared_host: Host, proof: Proof) -> None:
-    rounds = proof.choose(smoke=50, prove=2_000, everything=20_000)
+    rounds = proof.choose(sample=50, prove=2_000, everything=20_000)
     for number in range(rounds):
         whole = (
             head("POST /api/sweep", "Content-Length: 9", token=shared_host.token()) + b'{"a": 1}\n'
@@ -258,7 +258,7 @@ async def test_a_thousand_who_connect_and_say_nothing_take_nothing_from_others(
         await until(lambda: descriptors(host) > 400, "the crowd to be taken in")
         served = [await other.is_served() for _ in range(5)]
         most = descriptors(host)
-        if proof.scale != "smoke":
+        if proof.scale != "sample":
             await until(lambda: descriptors(host) <= before + 5, "the silent to be sent home")
 
     await until(lambda: descriptors(host) <= before + 2, "their descriptors")
@@ -310,7 +310,7 @@ async def test_a_body_that_drips_is_cut_off_when_its_time_is_over(
 async def test_a_drip_holds_its_line_no_longer_than_the_limit_and_nobody_else(
     shared_host: Host, victim: str, proof: Proof
 ) -> None:
-    if proof.scale == "smoke":
+    if proof.scale == "sample":
         assert auth.BODY_SECONDS <= 10  # how long it takes in earnest
         assert server.HEAD_SECONDS <= 10
         return
@@ -354,7 +354,7 @@ async def test_readers_of_events_who_never_read_cost_little_and_are_sent_home(
     host = await start_host("requests_per_second = 1000\nrequest_burst = 2000\n")
     other = Bystander(host)
     await other.greeted()
-    lines = proof.choose(smoke=20, prove=1_500, everything=3_000)
+    lines = proof.choose(sample=20, prove=1_500, everything=3_000)
     before, level = resident_mib(host), descriptors(host)
 
     with ExitStack() as stack:
@@ -371,7 +371,7 @@ async def test_readers_of_events_who_never_read_cost_little_and_are_sent_home(
             talker.tell("withdraw", request_id)
         await opened(host, 0)
         grown = resident_mib(host) - before
-        if proof.scale != "smoke":
+        if proof.scale != "sample":
             await until(lambda: descriptors(host) <= level + 3, "the readers to be sent home")
 
     assert grown < 100

@@ -14,7 +14,7 @@ from statistics import median
 
 import pytest
 from tests.acceptance.support import Host, Json, MailboxAgent
-from tests.prove.conftest import Proof
+from tests.prove.conftest import IS_SAMPLE, Proof
 from tests.prove.hostile import red_team
 from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.watching import (
@@ -132,8 +132,8 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
     usual = [await other.is_served() for _ in range(3)]
     before, question = siege.others(), siege.question()
     rss, disk, log = resident_mib(host), disk_bytes(host.data), host.log.stat().st_size
-    size = proof.choose(smoke=1, prove=20, everything=50)
-    seconds = proof.choose(smoke=0.5, prove=4.0, everything=20.0)
+    size = proof.choose(sample=1, prove=20, everything=50)
+    seconds = proof.choose(sample=0.5, prove=4.0, everything=20.0)
 
     enemies = [siege.start(attack, size, seconds) for attack in attacks]
     served = [await other.is_served()]
@@ -158,7 +158,7 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
         "bystander_ms": round(median(served) * 1_000),
         "bystander_before_ms": round(median(usual) * 1_000),
     }
-    assert grown["rss_mib"] < proof.choose(smoke=60, prove=120, everything=200)
+    assert grown["rss_mib"] < proof.choose(sample=60, prove=120, everything=200)
     assert grown["disk_mib"] < 60
     assert grown["log_kib"] < 200
     assert median(served) < max(2, 20 * median(usual))
@@ -178,9 +178,9 @@ async def restart_among_the_ruins(siege: Siege) -> None:
     assert siege.canary_is_seen() == []
 
 
-# In `make test` the enemy does everything at once; the longer runs take one thing after another.
+# In the sample the enemy does everything at once; the longer runs take one thing after another.
 EACH = [[name] for name in red_team.ATTACKS]
-ROUNDS = EACH if os.environ.get("PROVE") else [list(red_team.ATTACKS)]
+ROUNDS = [list(red_team.ATTACKS)] if IS_SAMPLE else EACH
 
 
 @pytest.mark.timeout(600)

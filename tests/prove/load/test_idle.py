@@ -15,8 +15,8 @@ pytestmark = pytest.mark.timeout(900)
 async def test_answers_that_nobody_comes_for_do_not_keep_the_host_busy(
     start_host: StartHost, proof: Any
 ) -> None:
-    count = proof.choose(smoke=100, prove=2_000, everything=8_000)
-    seconds = proof.choose(smoke=2, prove=10, everything=30)
+    count = proof.choose(sample=100, prove=2_000, everything=8_000)
+    seconds = proof.choose(sample=2, prove=10, everything=30)
     host = await start_host(SETTINGS + 'receipt_grace = "0s"\n')
     assert host.process is not None
     fill(host, count)

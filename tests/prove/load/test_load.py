@@ -39,7 +39,7 @@ class Size:
     seconds: int
 
 
-SMOKE = Size(groups=3, agents=30, open_questions=60, per_second=20, seconds=2)
+SAMPLE = Size(groups=3, agents=30, open_questions=60, per_second=20, seconds=2)
 PROVE = Size(groups=50, agents=1_000, open_questions=10_000, per_second=100, seconds=75)
 ALL = Size(groups=50, agents=1_000, open_questions=10_000, per_second=100, seconds=600)
 
@@ -47,7 +47,7 @@ ALL = Size(groups=50, agents=1_000, open_questions=10_000, per_second=100, secon
 async def test_each_of_many_agents_gets_its_own_answer_and_the_host_does_not_grow(
     start_host: StartHost, proof: Any, tmp_path: Path
 ) -> None:
-    size: Size = proof.choose(smoke=SMOKE, prove=PROVE, everything=ALL)
+    size: Size = proof.choose(sample=SAMPLE, prove=PROVE, everything=ALL)
     host = await start_host(SETTINGS)
     assert host.process is not None
     begun = time.monotonic()
@@ -77,7 +77,7 @@ async def test_each_of_many_agents_gets_its_own_answer_and_the_host_does_not_gro
     proof.report("load", recorded_per_second=round((size.open_questions - size.agents) / filled))
     proof.report("load", cpu_ms_per_answer=round(1_000 * scales.cpu_seconds / len(steady), 1))
     proof.report("load", **latencies(steady, received), **weights(scales))
-    if proof.scale != "smoke":
+    if proof.scale != "sample":
         check_nothing_leaks(scales)
 
 

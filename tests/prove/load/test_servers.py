@@ -79,7 +79,7 @@ class Server:
 async def test_more_servers_than_inotify_instances_all_get_their_own_answers(
     start_host: StartHost, proof: Any, tmp_path: Path
 ) -> None:
-    count = proof.choose(smoke=3, prove=200, everything=200)
+    count = proof.choose(sample=3, prove=200, everything=200)
     host = await start_host()
     log = tmp_path / "servers.log"
     gate = asyncio.Semaphore(AT_ONCE)
@@ -113,5 +113,5 @@ async def test_more_servers_than_inotify_instances_all_get_their_own_answers(
     await patiently(lambda: host.pending() == [], "every question to be closed")
     looking = log.read_text().count("looking often instead")
     proof.report("servers", started=count, without_notifications=looking)
-    if proof.scale != "smoke":
+    if proof.scale != "sample":
         assert looking > 0, "the limit was not reached"

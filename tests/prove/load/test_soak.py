@@ -322,8 +322,8 @@ def week() -> Iterator[Week]:
 def test_a_week_with_a_restart_every_hour_loses_nothing_and_leaves_nothing_lying_about(
     week: Week, proof: Any
 ) -> None:
-    hours = proof.choose(smoke=24, prove=7 * 24, everything=4 * 7 * 24)
-    questions = proof.choose(smoke=6, prove=18, everything=30)
+    hours = proof.choose(sample=24, prove=7 * 24, everything=4 * 7 * 24)
+    questions = proof.choose(sample=6, prove=18, everything=30)
     sizes: list[Counter[str]] = []
 
     for _ in range(hours):
@@ -337,7 +337,7 @@ def test_a_week_with_a_restart_every_hour_loses_nothing_and_leaves_nothing_lying
     assert (asked - oldest) / questions < 2 * TTL / timedelta(hours=1) + 2, "one never ends"
     proof.report("soak", hours=hours, asked=asked, restarts=week.restarts, **week.endings)
     proof.report("soak", files=dict(sizes[-1]))
-    if proof.scale != "smoke":
+    if proof.scale != "sample":
         check_bounded(sizes)
 
 
@@ -351,7 +351,7 @@ def check_bounded(sizes: list[Counter[str]]) -> None:
 
 
 def test_a_host_that_runs_on_keeps_nothing_of_what_is_closed(week: Week, proof: Any) -> None:
-    hours = proof.choose(smoke=3, prove=72, everything=7 * 24)
+    hours = proof.choose(sample=3, prove=72, everything=7 * 24)
     held: list[Counter[str]] = []
 
     for _ in range(hours):

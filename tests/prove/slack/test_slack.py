@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(1800)
 async def test_a_slack_that_is_away_for_a_minute_loses_no_reply(
     tmp_path: Path, proof: Proof
 ) -> None:
-    away_seconds = proof.choose(smoke=0.0, prove=60.0, everything=60.0)
+    away_seconds = proof.choose(sample=0.0, prove=60.0, everything=60.0)
     lobby = Lobby(tmp_path, rooms=1)
     try:
         await lobby.start()

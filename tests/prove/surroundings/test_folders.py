@@ -1,13 +1,13 @@
 """Folders that are removed or replaced under a running host, one by one and all at once."""
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, MailboxAgent, Runs
+from tests.prove.conftest import IS_SAMPLE
 from tests.prove.surroundings.support import (
     complains,
     doctor_says,
@@ -38,10 +38,10 @@ def remove(path: Path, beside: Path) -> None:
     shutil.rmtree(gone)
 
 
-ALL = (*AGENT_FOLDERS, *HOST_FOLDERS) if os.environ.get("PROVE") else ("tasks", "pending_questions")
+FOLDERS = ("tasks", "pending_questions") if IS_SAMPLE else (*AGENT_FOLDERS, *HOST_FOLDERS)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", FOLDERS)
 async def test_a_group_whose_folder_vanishes_can_ask_and_be_answered_again(
     shared_host: Host, group: str, name: str
 ) -> None:
