@@ -165,5 +165,11 @@ def told_by(kind: Kind) -> Callable[[Path], SlackStory]:
 
 
 def from_the_posting(passed: list[Step]) -> list[Step]:
-    """Return the steps after the card has begun to be posted."""
-    return passed[next(n for n, step in enumerate(passed) if "chat_postMessage" in step.what) :]
+    """Return the steps after the card has begun to be posted.
+
+    How often Ana still clicks when the answer has counted depends on how soon she sees that.
+    """
+    posting = next(n for n, step in enumerate(passed) if "chat_postMessage" in step.what)
+    answered = next(n for n, step in enumerate(passed) if "outcomes/q1.json" in step.what)
+    clicks = sum(step.what == "before async_dispatch" for step in passed[:answered])
+    return [s for s in passed[posting:] if "async_dispatch" not in s.what or s.number <= clicks]
