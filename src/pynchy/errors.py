@@ -19,8 +19,10 @@ PynchyError
 │   ├── UnknownSession         no session, or no group, has that name
 │   ├── SessionOver            the session has ended already
 │   └── NotStarted             a session cannot be started or stopped; says why
-├── ChannelUnavailable       try another channel, retry later
-│   └── AskingUnsupported      this channel cannot ask at all
+├── ChannelUnavailable       try another channel, retry later; a card may be there all the same
+│   └── NotShown               the same, but no card is there
+│       └── CannotShow           trying again cannot help as things are set up
+│           └── AskingUnsupported  this channel cannot ask at all
 ├── DeliveryFailed           keep the answer, retry
 └── IllegalTransition        a bug: the life cycle has no such step
 """
@@ -126,10 +128,22 @@ class NotStopped(NotStarted):
 
 
 class ChannelUnavailable(PynchyError):
-    """The channel could not show or settle a card."""
+    """The channel could not show or settle a card; `maybe_shown` if one may be there."""
+
+    maybe_shown = True
 
 
-class AskingUnsupported(ChannelUnavailable):
+class NotShown(ChannelUnavailable):
+    """The channel could not show a card now, and surely none is there."""
+
+    maybe_shown = False
+
+
+class CannotShow(NotShown):
+    """The channel cannot show a card in that chat until somebody mends what the text says."""
+
+
+class AskingUnsupported(CannotShow):
     """The channel has no way to ask."""
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pynchy import wire
-from pynchy.aio import cancelled_at_end, is_being_cancelled
+from pynchy.aio import cancelled_at_end
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import AnswerService
 from pynchy.bridge.ask import PREFIX, AskHandler
@@ -27,12 +27,12 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.resume import LateDelivery, LateSettings
 from pynchy.bridge.retention import Retention
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
-from pynchy.channels.base import Channel, ChannelReplies
-from pynchy.channels.loading import make_channels
+from pynchy.channels.base import Channel
+from pynchy.channels.loading import OpenChannels, make_channels
 from pynchy.clock import SteadyClock
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder, SettingsSource
-from pynchy.errors import ChannelUnavailable, HostError
+from pynchy.errors import HostError
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext, cookie_name, make_link
@@ -135,8 +135,8 @@ class Core:
         self.leases = context.leases or Leases(settings.lease_ttl.total_seconds())
         sessions = context.sessions or FileSessions(context.folder)
         table = SessionTable(sessions, retention.sessions, self._forget_initial)
-        liveness = Liveness(self.mailboxes, self.leases, context.launchers)
-        self.tracker = SessionTracker(table, self.index, self.audit, context.now, liveness)
+        self.liveness = Liveness(self.mailboxes, self.leases, context.launchers)
+        self.tracker = SessionTracker(table, self.index, self.audit, context.now, self.liveness)
         self.ledger.subscribe(self.tracker)
         lost = LostAnswers(self.tracker, self.index, self.store, self.mailboxes)
         late_settings = _late_settings(settings, context.launchers)
@@ -185,7 +185,6 @@ class Host:
         self._settings = settings
         self._origin = origin
         self._data = data
-        self._channels = channels
         self._clock = SteadyClock()
         environ = without_secrets(settings)
         self._launchers = self._make_launchers(environ)
@@ -193,7 +192,9 @@ class Host:
             CoreContext(data.path, settings, channels, self._clock.now, self._launchers, environ)
         )
         self._watcher: Watcher | None = None
-        self._unopened: dict[str, str] = {}
+        self._open_channels = OpenChannels(
+            channels, self._core.answers, settings.send_timeout.total_seconds()
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Running]:
@@ -202,6 +203,7 @@ class Host:
         async with AsyncExitStack() as stack:
             core.audit.open()
             stack.callback(core.audit.close)
+            stack.callback(core.liveness.close)
             for launcher in self._launchers.values():
                 stack.push_async_callback(launcher.close)
             tasks = await stack.enter_async_context(cancelled_at_end())
@@ -209,7 +211,7 @@ class Host:
                 await launcher.adopt()
             # Before the channels: the first click may be on a card of an earlier host.
             workers = await core.load(tasks)
-            await self._open_channels(stack)
+            await stack.enter_async_context(self._open_channels.opened())
             recovered = workers.resume()
             tasks.create_task(core.ledger.follow(), name="store")
             self._watch(tasks)
@@ -230,40 +232,6 @@ class Host:
         )
         self._watcher = Watcher(self._data.ipc, intake)
         tasks.create_task(self._watcher.run(), name="watcher")
-
-    async def _open_channels(self, stack: AsyncExitStack) -> None:
-        for name, channel in self._channels.items():
-            # Before it is open: a start that is broken off leaves nothing behind.
-            stack.push_async_callback(self._close_channel, name, channel)
-            problem = await self._try(name, channel.open(ChannelReplies(name, self._core.answers)))
-            if problem is not None:
-                self._unopened[name] = f"{name} could not be opened: {problem}"
-            elif not_yet := channel.problem():
-                log.info("channel.not_ready", extra={"channel": name, "why": not_yet})
-
-    async def _close_channel(self, name: str, channel: Channel) -> None:
-        await self._try(name, channel.close())
-
-    async def _try(self, name: str, work: Awaitable[None]) -> str | None:
-        """Open or close a channel. Return what is broken there; it stops nobody else."""
-        try:
-            async with asyncio.timeout(self._settings.send_timeout.total_seconds()):
-                await work
-        except ChannelUnavailable as exc:
-            # It is up to the channel to connect later, and to say so until then.
-            log.warning("channel.unavailable", extra={"channel": name, "why": str(exc)})
-        except TimeoutError:
-            log.warning("channel.timeout", extra={"channel": name})
-            return "it took too long"
-        except asyncio.CancelledError:
-            if is_being_cancelled():
-                raise
-            log.warning("channel.cancelled_itself", extra={"channel": name})
-            return "it cancelled its own call"
-        except Exception as exc:
-            log.exception("channel.failed", extra={"channel": name})
-            return type(exc).__name__
-        return None
 
     @asynccontextmanager
     async def _http(self, tasks: asyncio.TaskGroup) -> AsyncIterator[HttpContext]:
@@ -308,11 +276,11 @@ class Host:
             ),
         )
 
-    def _live_runners(self) -> list[LiveRunner]:
+    async def _live_runners(self) -> list[LiveRunner]:
         found = []
-        for group in self._core.mailboxes.groups():
+        for group in await asyncio.to_thread(self._core.mailboxes.groups):
             try:
-                live = self._core.leases.live(self._core.mailboxes.of(group))
+                live = await self._core.liveness.live_leases(group)
             except OSError as exc:
                 log.warning("group.unreadable", extra={"group": group, "why": exc.strerror})
                 continue
@@ -324,19 +292,17 @@ class Host:
 
     async def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
-        found = [self._core.audit.problem, *self._unopened.values()]
+        found = [self._core.audit.problem, *self._open_channels.problems()]
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
-        found += [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
-        found += [*self._core.store.problems(), self._clock.problem()]
+        found += [*self._core.store.problems(), *self._core.leases.problems()]
+        found.append(self._clock.problem())
         found += await asyncio.to_thread(self._disk_problems)
         return [problem for problem in found if problem]
 
     def _disk_problems(self) -> list[str | None]:
-        routes = sorted(
-            {(p.group, p.source): self._core.delivery.route(p) for p in self._core.index}.items()
-        )
-        found = [route.problem(group) for (group, _), route in routes]
+        some = {(p.group, p.source): p for p in self._core.index}
+        found = [self._core.delivery.route(some[key]).problem(key[0]) for key in sorted(some)]
         return [*found, self._data.disk_problem()]
 
     def _make_launchers(self, environ: Mapping[str, str]) -> dict[GroupName, Launcher]:

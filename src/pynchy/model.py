@@ -185,7 +185,9 @@ class Ending:
 class CardRef:
     """One channel's card of a question: where it is and what became of it.
 
-    `delivery` is what the settled card says of the answer's way to the agent.
+    `delivery` is what the settled card says of the answer's way to the agent. `maybe_shown`: an
+    attempt failed without it being known whether the card is there. `hopeless`: the last attempt
+    failed in a way that trying again does not mend.
     """
 
     channel: str
@@ -195,6 +197,8 @@ class CardRef:
     attempts: int = 0
     error: str | None = None
     delivery: str = ""
+    maybe_shown: bool = False
+    hopeless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a status bar shows, as quickly as can be: `pynchy status --line` is run every few seconds.
 
 Nothing is imported that is not needed. Whatever is not as expected leaves the line empty: a status
-bar must not break.
+bar must not break. Only a host that runs and does not answer is told of.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 2.0
 _MAX_BYTES = 1024 * 1024
+_NO_ANSWER = "⚠ pynchy does not answer"
 _SIGNS = (("🤖", "agents"), ("🔔", "waiting"), ("📭", "undelivered"))
 
 
@@ -71,7 +72,10 @@ def _line(folder: str) -> str:
         return ""
     url = str(json.loads(_read(f"{folder}/host.json"))["url"])
     token = _read(f"{folder}/token").strip()
-    return short_line(get_object(url, token, "/api/status", _LINE_SECONDS))
+    try:
+        return short_line(get_object(url, token, "/api/status", _LINE_SECONDS))
+    except TimeoutError:
+        return _NO_ANSWER
 
 
 def _data_dir(words: Sequence[str], environ: Mapping[str, str]) -> str:

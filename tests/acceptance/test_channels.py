@@ -5,6 +5,7 @@ be plugged in. All else is seen from outside as ever.
 """
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -16,14 +17,23 @@ from tests.acceptance.support import Json, MailboxAgent, Person, agent_of
 from tests.waiting import DEADLINE_SECONDS, until
 
 from pynchy.bridge import cards
+from pynchy.channels import loading
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder
-from pynchy.errors import AlreadyOver, ChannelUnavailable, NotAllowed
+from pynchy.errors import AlreadyOver, CannotShow, ChannelUnavailable, NotAllowed, NotShown
 from pynchy.host import running_host
 from pynchy.model import PendingQuestion, Reply
 
 NOWHERE = "?"
+FAILURES: dict[str, BaseException] = {
+    "is closed": ChannelUnavailable("the service is down"),
+    "is down": ChannelUnavailable("the service is down"),
+    "is away": NotShown("the service cannot be reached"),
+    "does not know the chat": CannotShow("the bot is not in the chat"),
+    "raises": ZeroDivisionError("a bug"),
+    "is cancelled": asyncio.CancelledError(),
+}
 
 
 class Chat(Channel):
@@ -35,6 +45,7 @@ class Chat(Channel):
         self.settle_failures = settle_failures
         self.cards: list[Any] = []
         self.settled: list[Any] = []
+        self.settled_ids: list[str] = []
         self.trouble: str | None = None
         self.looks = 0
         self._handler: ReplyHandler | None = None
@@ -60,28 +71,25 @@ class Chat(Channel):
     async def send_ask_user(self, jid: str, request_id: Any, questions: Any, *, card: Any) -> str:
         if jid == NOWHERE:  # also when the host before died while it was sending there
             raise ChannelUnavailable("there is no such chat")
+        if self.send in FAILURES:
+            raise FAILURES[self.send]
         match self.send:
             case "cannot ask":
                 return await super().send_ask_user(jid, request_id, questions, card=card)
-            case "is closed" | "is down":
-                raise ChannelUnavailable("the service is down")
-            case "raises":
-                raise ZeroDivisionError("a bug")
             case "hangs":
                 await asyncio.Event().wait()
             case "gives no id":
                 return ""
             case "gives nonsense":
                 return None  # type: ignore[return-value]
-            case "is cancelled":
-                raise asyncio.CancelledError
         self.cards.append(card)
         return f"{self.name}-{len(self.cards)}"
 
     async def settle_card(
         self, jid: str, message_id: str, request_id: Any, questions: Any, *, card: Any
     ) -> None:
-        del jid, message_id, request_id, questions
+        del jid, request_id, questions
+        self.settled_ids.append(message_id)
         if self.settle_failures:
             self.settle_failures -= 1
             raise ChannelUnavailable("the service is down")
@@ -155,6 +163,8 @@ def start_with(tmp_path: Path) -> Iterator[StartWith]:
         }
         groups = {"team": team, **settings.pop("groups", {})}
         body = {"send_timeout": 0.3, "groups": groups, **settings}
+        while hosts:  # a second one is the first one restarted
+            hosts.pop().stop()
         hosts.append(HostThread(tmp_path / "data", body, list(channels)))
         return hosts[-1].start()
 
@@ -165,8 +175,10 @@ def start_with(tmp_path: Path) -> Iterator[StartWith]:
 
 BROKEN = [
     "cannot ask",
+    "does not know the chat",
     "is closed",
     "is down",
+    "is away",
     "raises",
     "hangs",
     "gives no id",
@@ -175,11 +187,15 @@ BROKEN = [
 ]
 
 
+HOPELESS = ["cannot ask", "does not know the chat"]
+
+
 @pytest.mark.parametrize("how", BROKEN)
-async def test_with_no_channel_left_the_agent_gets_an_error_at_once(
+async def test_with_no_channel_and_no_patience_left_the_agent_gets_an_error_at_once(
     start_with: StartWith, how: str
 ) -> None:
-    host = start_with(Chat("first", how), Chat("second", how))
+    patience = {} if how in HOPELESS else {"show_patience": 0}
+    host = start_with(Chat("first", how), Chat("second", how), **patience)
 
     async with agent_of(host) as agent:
         result = await agent.client.call_tool("ask_user", {"question": "Deploy?"})
@@ -216,6 +232,136 @@ async def test_a_broken_channel_leaves_the_question_to_the_next(
     assert "show_failed" in host.kinds(request_id)
 
 
+SURELY_NOT_SHOWN = [*HOPELESS, "is away"]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", [how for how in BROKEN if how not in HOPELESS])
+async def test_a_lone_channel_gets_a_second_chance(start_with: StartWith, how: str) -> None:
+    chat = Chat("chat", how)
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+
+    request_id = agent.ask()
+    note = agent.mailbox / "responses" / f"{request_id}.unseen.json"
+    await until(note.exists, "the agent to be told that nobody has seen it")
+    assert "chat: " in json.loads(note.read_text())["why"]
+    assert host.question(request_id)["state"] == "recorded"
+    chat.send = "shows"
+    await until(lambda: host.card_states(request_id)["chat"] == "shown", "the card")
+    chat.reply(request_id, "1", user="U1")
+
+    assert (await agent.receive(request_id))["outcome"] == "answered"
+    assert [card.repeated for card in chat.cards] == [how not in SURELY_NOT_SHOWN]
+    assert not note.exists()
+    await host.closed(request_id)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_restarted_host_has_patience_with_what_nobody_has_seen(
+    start_with: StartWith,
+) -> None:
+    chat = Chat("chat", "is away")
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: host.kinds(request_id).count("show_failed"), "the failure")
+
+    chat.send = "shows"
+    host = start_with(chat)
+    await until(lambda: chat.cards, "the card")
+
+    assert [card.repeated for card in chat.cards] == [False]
+    assert host.question(request_id)["state"] == "open"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_card_that_failed_and_may_be_there_is_settled_with_the_others(
+    start_with: StartWith,
+) -> None:
+    lost, away, good = Chat("lost", "is down"), Chat("away", "is away"), Chat("good")
+    host = start_with(lost, away, good)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: good.cards, "the card")
+    wanted = {"lost": "failed", "away": "failed", "good": "shown"}
+    await until(lambda: host.card_states(request_id) == wanted, "one card of three")
+
+    good.reply(request_id, "1", user="U1")
+    await agent.receive(request_id)
+    await host.closed(request_id)
+
+    assert lost.settled_ids == [""] * len(lost.settled_ids)
+    assert lost.settled[-1].ending == good.settled[-1].ending
+    assert away.settled == []
+
+
+def problems_of(host: Person) -> list[str]:
+    """Return what the host says is wrong."""
+    problems: list[str] = host.http("GET", "/healthz").body.get("problems", [])
+    return problems
+
+
+class Fragile(Chat):
+    """A chat whose job can be made to fail."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.opened = 0
+        self._fail = asyncio.Event()
+
+    async def open(self, handler: ReplyHandler) -> None:
+        await super().open(handler)
+        self.opened += 1
+        self._fail = asyncio.Event()
+        self.start_jobs(self._listen)
+
+    async def close(self) -> None:
+        await self.stop_jobs()
+
+    def fail(self) -> None:
+        assert self._loop
+        self._loop.call_soon_threadsafe(self._fail.set)
+
+    async def _listen(self) -> None:
+        await self._fail.wait()
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_channel_whose_job_dies_is_opened_anew_and_told_of(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(loading, "_REOPEN_SECONDS", 0.02)
+    chat = Fragile("chat")
+    host = start_with(chat)
+    assert problems_of(host) == []
+
+    chat.fail()
+    await until(lambda: chat.opened > 1, "the channel to be opened anew")
+
+    [problem] = problems_of(host)
+    assert "chat stopped (ZeroDivisionError in it)" in problem
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: chat.cards, "the card")
+    chat.reply(request_id, "1", user="U1")
+    assert (await agent.receive(request_id))["outcome"] == "answered"
+
+
+async def test_a_channel_that_could_not_be_opened_is_opened_later(
+    start_with: StartWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(loading, "_REOPEN_SECONDS", 0.02)
+    chat = Chat("chat", "raises while opening")
+    host = start_with(chat)
+    assert "chat could not be opened: ZeroDivisionError" in problems_of(host)
+
+    chat.send = "shows"
+    await until(lambda: problems_of(host) == [], "the channel to be opened")
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let failed cards be tried again without much waiting."""
@@ -243,7 +389,7 @@ async def test_a_channel_that_is_back_shows_what_is_still_open_once(
     await host.closed(request_id)
 
     assert response["answers"][0]["selected"] == ["No"]
-    assert [card.repeated for card in chat.cards] == [True]
+    assert [card.repeated for card in chat.cards] == [how not in SURELY_NOT_SHOWN]
     assert len(good.cards) == 1
     assert chat.settled[-1].ending == good.settled[-1].ending
 

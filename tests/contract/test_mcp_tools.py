@@ -276,6 +276,12 @@ async def test_progress_says_who_is_waited_for(host: HostStandIn, era: str) -> N
         await until(lambda: messages, "progress")
         request = await host.request()
         await until(lambda: "waiting for a person" in messages[-1], "progress about a person")
+        unseen = host.responses / f"{request['request_id']}.unseen.json"
+        unseen.write_text('{"v": 1, "why": "chat: the service is down"}')
+        await until(lambda: "nobody has seen this yet" in messages[-1], "progress about channels")
+        assert "chat: the service is down" in messages[-1]
+        unseen.write_text("rubbish")
+        await until(lambda: "waiting for a person" in messages[-1], "progress about a person")
         host.answer(request, "yes")
         result = await call
 

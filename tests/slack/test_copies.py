@@ -14,7 +14,7 @@ from agent_runner.asking import Outcome, Question
 async def asked_twice(room: Room) -> tuple[Asked, Message, Message]:
     """Ask so that the card is posted a second time."""
     room.slack.fail("chat.postMessage", Fault(drop=True))
-    room.slack.fail("conversations.history", Fault(error="fatal_error"))
+    room.slack.fail("conversations.history", Fault(error="missing_scope"))
     asked = await room.ask(DEPLOY)
     await room.host.state(asked.request_id, "open")
     first, second = room.cards()

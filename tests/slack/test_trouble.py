@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance import support
 from tests.acceptance.support import PYNCHY, Host, Runs
 from tests.slack.conftest import StartRoom
-from tests.slack.support import ANA, BEN, EVE, YES_NO, Room, group_table, settings
+from tests.slack.support import ANA, BEN, DEPLOY, EVE, YES_NO, Asked, Room, group_table, settings
 from tests.standins.slack import Fault, SlackStandIn, look
 from tests.standins.slack.sockets import REASONS
 from tests.waiting import until
@@ -159,10 +159,59 @@ async def test_a_question_that_was_asked_while_slack_was_away_appears_there_when
     assert len(room.cards()) == before + 1
 
 
-async def test_with_slack_away_and_no_other_channel_the_agent_gets_an_error(
-    troubled: Room,
-) -> None:
+async def test_a_question_for_slack_alone_waits_until_slack_is_back(troubled: Room) -> None:
     room = troubled
+    room.slack.go_away()
+    asked = await room.ask(Question("Only you?", options=YES_NO))
+    await until(lambda: "failed" in states_of(room, asked), "a failure")
+
+    room.slack.come_back()
+    await room.shown_here(asked)
+    [card] = room.cards()
+    room.ana.press(card, "Yes")
+
+    assert await asked.answer() == (("Yes",), None)
+    assert "repeat" not in look(card).text
+
+
+async def test_a_chat_that_slack_does_not_know_is_an_error_at_once(start_room: StartRoom) -> None:
+    room = await start_room()
+    room.slack.fail("chat.postMessage", Fault(error="not_in_channel"))
+
+    asked = await room.ask()
+    result = await asyncio.wait_for(asked.result(), 25)
+
+    assert result.outcome is Outcome.UNDELIVERABLE
+    assert "/invite" in str(result.error or result.reason)
+
+
+async def test_a_card_that_failed_and_is_there_after_all_is_settled(start_room: StartRoom) -> None:
+    room = await start_room(channels=("slack", "local"))
+    room.slack.fail("chat.postMessage", Fault(drop=True))
+    room.slack.fail("chat.postMessage", Fault(before=True), times=1_000)
+    room.slack.fail("chat.delete", Fault(before=True), times=1_000)
+    room.slack.fail("conversations.history", Fault(before=True), times=1_000)
+    asked = await room.ask(DEPLOY)
+    await until(lambda: "failed" in states_of(room, asked), "a failure")
+    [card] = room.cards()
+
+    room.slack.faults.clear("conversations.history")
+    await room.host.cli("answer", asked.request_id, "Yes")
+
+    assert await asked.answer() == (("Yes",), None)
+    await room.settled(card, "Answered", "Yes")
+
+
+def states_of(room: Room, asked: Asked) -> list[str]:
+    """Return what became of the cards, as far as the question is known yet."""
+    known = {question["request_id"] for question in room.host.pending()}
+    return [*room.host.card_states(asked.request_id).values()] if asked.request_id in known else []
+
+
+async def test_with_slack_away_and_no_other_channel_the_agent_gets_an_error_in_the_end(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room('show_patience = "0s"')
     room.slack.go_away()
 
     asked = await room.ask()

@@ -1,7 +1,8 @@
 """Show a question in every channel of its group, and settle the cards when it is over.
 
 A card is shown at least once; one that may be a repeat says so. A channel that fails, hangs or
-gives no id counts as failed there and holds up nobody else.
+gives no id counts as failed there and holds up nobody else. A question that no channel can show is
+given up when patience is over, or at once where trying again cannot help.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
 from pynchy.aio import is_being_cancelled
@@ -17,7 +19,13 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.errors import AlreadyOver, AskingUnsupported, ChannelUnavailable, UnknownQuestion
+from pynchy.errors import (
+    AlreadyOver,
+    AskingUnsupported,
+    CannotShow,
+    ChannelUnavailable,
+    UnknownQuestion,
+)
 from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
 from pynchy.pending.base import Key
 
@@ -70,16 +78,13 @@ class Cards:
                 return
             away = {name for name in channels if not self.is_well(name)}
 
-    async def show(self, key: Key, *, repeated: bool = False) -> None:
-        """Show every card that is not shown yet; with none left, end the question."""
+    async def show(self, key: Key, in_doubt: Collection[str] = ()) -> None:
+        """Show every card that is to be sent; `in_doubt` are channels that may show it already."""
         pending = self._ledger.get(key)
-        sending = [c for c in pending.cards if c.state is CardState.SENDING]
         async with asyncio.TaskGroup() as tasks:
-            for card in sending:
+            for card in sent_next(pending):
+                repeated = card.maybe_shown or card.channel in in_doubt
                 tasks.create_task(self._show_one(pending, card, repeated=repeated))
-        pending = self._ledger.get(key)
-        if pending.state.waits_for_person and not _is_shown(pending):
-            await self._give_up(pending)
 
     async def settle(self, pending: PendingQuestion, card: CardRef) -> None:
         """Bring the card up to date with how the question stands, or abandon it."""
@@ -105,7 +110,13 @@ class Cards:
         except ChannelUnavailable as exc:
             if isinstance(exc, AskingUnsupported):
                 self._unable.add(card.channel)
-            await self._ledger.apply(pending.key, ShowFailed(card.channel, str(exc)))
+            failed = ShowFailed(
+                card.channel,
+                str(exc),
+                maybe_shown=repeated or exc.maybe_shown,
+                hopeless=isinstance(exc, CannotShow),
+            )
+            await self._ledger.apply(pending.key, failed)
         else:
             await self._ledger.apply(pending.key, Shown(card.channel, message_id))
 
@@ -121,9 +132,9 @@ class Cards:
             raise ChannelUnavailable("the channel gave no message id")
         return message_id
 
-    async def _give_up(self, pending: PendingQuestion) -> None:
-        reasons = [f"{card.channel}: {card.error}" for card in pending.cards]
-        reason = "no channel could show the question (" + "; ".join(reasons or ["none set"]) + ")"
+    async def give_up(self, pending: PendingQuestion) -> None:
+        """End a question that no channel could show."""
+        reason = f"no channel could show the question ({why_unseen(pending)})"
         ending = Ending(OutcomeKind.UNDELIVERABLE, self._ledger.now(), reason=reason)
         try:
             await self._ledger.end(pending.key, ending)
@@ -146,7 +157,7 @@ class Cards:
         """Call the channel; whatever goes wrong there becomes ChannelUnavailable."""
         channel = self._channels.get(card.channel)
         if channel is None:
-            raise ChannelUnavailable("not configured")
+            raise CannotShow("not configured")
         seconds = max(self._send_timeout, channel.least_send_timeout)
         try:
             async with asyncio.timeout(seconds):
@@ -199,8 +210,20 @@ def to_settle(pending: PendingQuestion) -> list[CardRef]:
     return [card for card in unsettled(pending) if card.state is not CardState.SENDING]
 
 
-def _is_shown(pending: PendingQuestion) -> bool:
-    return any(card.state in {CardState.SHOWN, CardState.SENDING} for card in pending.cards)
+def sent_next(pending: PendingQuestion) -> list[CardRef]:
+    """Return the cards that are about to be sent, or were when a host ended."""
+    return [card for card in pending.cards if card.state is CardState.SENDING]
+
+
+def is_unseen(pending: PendingQuestion) -> bool:
+    """True while a person should see the question and no channel shows it or is about to."""
+    shown = {CardState.SHOWN, CardState.SENDING}
+    return pending.state.waits_for_person and all(c.state not in shown for c in pending.cards)
+
+
+def why_unseen(pending: PendingQuestion) -> str:
+    """Say what kept each channel from showing the question."""
+    return "; ".join(f"{card.channel}: {card.error}" for card in pending.cards) or "none set"
 
 
 class Reshowing:
@@ -224,23 +247,33 @@ class Reshowing:
             and self._cards.can_ask(card.channel)
         ]
 
-    async def due(self, key: Key, *, soon: bool = False) -> bool:
+    async def due(self, key: Key, give_up_at: datetime, *, soon: bool = False) -> bool:
         """Wait until an attempt makes sense, and record it. False when there is nothing to do.
 
-        A channel that says itself that something is wrong is looked at, and not tried.
+        A channel that says itself that something is wrong is looked at, and not tried. A question
+        that nobody can see by `give_up_at`, or ever, is ended.
         """
-        while failed := self.failed(self._ledger.get(key)):
+        while True:
+            pending = self._ledger.get(key)
+            failed = self.failed(pending)
+            left = (give_up_at - self._ledger.now()).total_seconds()
+            if is_unseen(pending) and (left <= 0 or not any(not c.hopeless for c in failed)):
+                await self._cards.give_up(pending)
+                return False
+            if not failed:
+                return False
             # One that is away has no say in how soon another is tried: it is waited for.
             waits = [
                 wait_seconds(0 if soon else card.attempts)
                 for card in failed
                 if self._cards.is_well(card.channel)
             ]
+            if is_unseen(pending):
+                waits.append(left)
             channels = [card.channel for card in failed]
             await self._cards.rest(channels, min(waits, default=WAIT_MAX_SECONDS))
             if await self._route(key):
                 return True
-        return False
 
     async def _route(self, key: Key) -> bool:
         try:

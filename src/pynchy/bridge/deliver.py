@@ -99,6 +99,9 @@ class MissingRoute:
             version = self._ledger.version(key)
             await self._ledger.changed(key, version, UNDELIVERED_POLL_SECONDS)
 
+    async def tell_unseen(self, pending: PendingQuestion, why: str) -> None:
+        """See AnswerRoute: there is nobody to tell."""
+
     def why_no_retry(self, pending: PendingQuestion) -> str | None:
         """See AnswerRoute."""
         del pending
@@ -153,6 +156,12 @@ class MailboxRoute:
                 undelivered = self._ledger.get(key).state is State.UNDELIVERED
                 look = UNDELIVERED_POLL_SECONDS if undelivered else POLL_SECONDS
                 await self._ledger.changed(key, version, look)
+
+    async def tell_unseen(self, pending: PendingQuestion, why: str) -> None:
+        """See AnswerRoute."""
+        mailbox = self._mailboxes.of(pending.group)
+        note = wire.unseen_json(pending.request_id, why) if why else None
+        await asyncio.to_thread(mailbox.note_unseen, pending.request_id, note)
 
     def why_no_retry(self, pending: PendingQuestion) -> str | None:
         """See AnswerRoute."""

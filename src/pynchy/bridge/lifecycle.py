@@ -34,10 +34,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ShowFailed:
-    """A channel could not show the card."""
+    """A channel could not show the card. See CardRef for the rest."""
 
     channel: str
     reason: str
+    maybe_shown: bool = False
+    hopeless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,7 @@ def unsettled(pending: PendingQuestion) -> tuple[CardRef, ...]:
         card
         for card in pending.cards
         if card.state in {CardState.SENDING, CardState.SHOWN}
+        or (card.state is CardState.FAILED and card.maybe_shown)
         or (card.state is CardState.SETTLED and card.delivery != note)
     )
 
@@ -278,8 +281,14 @@ def _card_after(
 ) -> CardRef:
     match step:
         case ShowFailed(reason=reason):
-            attempts = card.attempts + 1
-            return replace(card, state=CardState.FAILED, attempts=attempts, error=reason)
+            return replace(
+                card,
+                state=CardState.FAILED,
+                attempts=card.attempts + 1,
+                error=reason,
+                maybe_shown=card.maybe_shown or step.maybe_shown,
+                hopeless=step.hopeless,
+            )
         case CardSettled(delivery=delivery):
             _require(pending, step, pending.ending is not None)
             return replace(card, state=CardState.SETTLED, error=None, delivery=delivery)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from pynchy.bridge.cards import Cards, Reshowing, to_settle
+from pynchy.bridge.cards import Cards, Reshowing, is_unseen, sent_next, to_settle, why_unseen
 from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
@@ -55,12 +55,13 @@ class QuestionWorkers(QuestionObserver):
         self._reshowing = Reshowing(ledger, services.cards, settings)
         self._showing: set[Key] = set()
         self._finishing: set[Key] = set()
+        # Whose agents have been told that nobody has seen the question.
+        self._unseen: set[Key] = set()
 
     def question_recorded(self, pending: PendingQuestion) -> None:
         """Show a new question."""
         self._services.expiry.watch(pending)
         self._showing.add(pending.key)
-        # An attempt that failed may have shown it all the same.
         self._spawn("show", pending.key, self._show, again=self._show_again)
 
     def question_ended(self, pending: PendingQuestion) -> None:
@@ -93,25 +94,37 @@ class QuestionWorkers(QuestionObserver):
     async def _show_again(self, key: Key) -> None:
         """Show what may not have been shown, and route to channels that were added since."""
         routing = self._settings.group(key[0])
-        known = {card.channel for card in self._ledger.get(key).cards}
+        pending = self._ledger.get(key)
+        # An attempt that a crash or an error cut short may have shown it all the same.
+        in_doubt = [card.channel for card in sent_next(pending)]
+        known = {card.channel for card in pending.cards}
         for name in routing.channels:
             if name not in known:
                 await self._ledger.apply(key, Routed(name, routing.chat.get(name, "")))
-        await self._show(key, repeated=True)
+        await self._show(key, in_doubt, soon=True)
 
-    async def _show(self, key: Key, *, repeated: bool = False) -> None:
-        await self._show_now(key, repeated=repeated)
+    async def _show(self, key: Key, in_doubt: Collection[str] = (), *, soon: bool = False) -> None:
+        give_up_at = self._ledger.now() + self._settings.show_patience
+        await self._show_now(key, in_doubt)
         # A channel that is away shows it when it is back, if somebody still has to answer.
-        soon = repeated
-        while await self._reshowing.due(key, soon=soon):
-            await self._show_now(key, repeated=True)
+        while await self._reshowing.due(key, give_up_at, soon=soon):
+            await self._show_now(key)
             soon = False
 
-    async def _show_now(self, key: Key, *, repeated: bool) -> None:
+    async def _show_now(self, key: Key, in_doubt: Collection[str] = ()) -> None:
         self._showing.add(key)
-        await self._services.cards.show(key, repeated=repeated)
+        await self._services.cards.show(key, in_doubt)
         self._showing.discard(key)
         self._ledger.notify(key)
+        await self._tell_whether_unseen(key)
+
+    async def _tell_whether_unseen(self, key: Key) -> None:
+        """Let the agent know while nobody can have seen its question."""
+        pending = self._ledger.get(key)
+        unseen = why_unseen(pending) if is_unseen(pending) else ""
+        if unseen or key in self._unseen:
+            await self._services.delivery.route(pending).tell_unseen(pending, unseen)
+            (self._unseen.add if unseen else self._unseen.discard)(key)
 
     async def _finish(self, key: Key) -> None:
         # The response goes first and alone: an agent waits, and writes hold each other up.
@@ -119,14 +132,16 @@ class QuestionWorkers(QuestionObserver):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._services.delivery.see_through(key))
             tasks.create_task(self._settle_until_finished(key))
+        if key in self._unseen:
+            await self._tell_whether_unseen(key)
         await self._ledger.close(key)
         self._finishing.discard(key)
 
     async def _settle_until_finished(self, key: Key) -> None:
-        sending = any(card.state is CardState.SENDING for card in self._ledger.get(key).cards)
+        sending = [card.channel for card in sent_next(self._ledger.get(key))]
         if sending and key not in self._showing:
             # Whether it was shown is not known; showing it again tells where it is.
-            await self._services.cards.show(key, repeated=True)
+            await self._services.cards.show(key, sending)
         # Each card by itself: one channel may be away for days, and holds up no other.
         busy: set[str] = set()
         async with asyncio.TaskGroup() as tasks:

@@ -6,7 +6,8 @@ answer and which answer wins is the bridge's business. Showing may fail; settlin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -87,6 +88,9 @@ class Channel:
     # the setting says; it fails by itself when the service does not answer.
     least_send_timeout = 0.0
 
+    # What runs beside the calls while the channel is open; see `start_jobs`.
+    _jobs: asyncio.Task[None] | None = None
+
     async def open(self, handler: ReplyHandler) -> None:
         """Connect, and from now on pass replies to the reply handler.
 
@@ -107,7 +111,8 @@ class Channel:
         """Show the questions in the chat and return the id of what shows them.
 
         Raise ChannelUnavailable if they could not be shown; while the question is open that is
-        tried again later, with `card.repeated`, since what failed may be there all the same.
+        tried again later, with `card.repeated`, since what failed may be there all the same. Raise
+        NotShown where it surely is not, and CannotShow where trying again cannot help.
         """
         del jid, request_id, questions, card
         raise AskingUnsupported(f"{self.name} cannot ask")
@@ -123,6 +128,8 @@ class Channel:
     ) -> None:
         """Let the card show how the question ended (`card.ending`, `card.delivery`).
 
+        `message_id` is empty for a card that may be there although showing it failed: one that
+        the channel can find is settled, else there is nothing to do.
         Called again when the delivery has got further. Raise ChannelUnavailable to be called
         again later.
         """
@@ -133,6 +140,40 @@ class Channel:
         While there is something, cards that could not be shown are not tried again.
         """
         return None
+
+    def start_jobs(self, *jobs: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run what an open channel does beside its calls, until `stop_jobs`.
+
+        Where one of them ends by itself, the host closes the channel and opens it anew.
+        """
+        self._jobs = asyncio.create_task(_run(jobs), name=self.name)
+
+    async def stop_jobs(self) -> None:
+        """Cancel the jobs, and return when they have ended."""
+        jobs, self._jobs = self._jobs, None
+        if jobs is not None:
+            jobs.cancel()
+            await asyncio.wait([jobs])
+
+    @property
+    def has_jobs(self) -> bool:
+        """True while the jobs run."""
+        return self._jobs is not None and not self._jobs.done()
+
+    def stopped(self) -> str | None:
+        """Say why the jobs ended by themselves; None if they run, or are not meant to."""
+        if self._jobs is None or not self._jobs.done():
+            return None
+        error = None if self._jobs.cancelled() else self._jobs.exception()
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        return "it ended by itself" if error is None else f"{type(error).__name__} in it"
+
+
+async def _run(jobs: Iterable[Callable[[], Coroutine[None, None, None]]]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for job in jobs:
+            tasks.create_task(job())
 
 
 class LocalChannel(Channel):

@@ -1,29 +1,39 @@
-"""Read the settings with all channels that are installed, and make those that have a table.
+"""Read the settings with all channels that are installed, make those that have a table, run them.
 
-A plug-in that fails stops itself and nobody else: its channel is there, and says what is wrong.
+A plug-in that fails stops itself and nobody else: its channel is there, and says what is wrong. A
+channel that stops by itself is opened anew.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ConfigDict
 
-from pynchy.channels.base import Channel, ChannelContext
+from pynchy.aio import cancelled_at_end, is_being_cancelled
+from pynchy.channels.base import Channel, ChannelContext, ChannelReplies, ReplyHandler
 from pynchy.channels.plugins import BUILT_IN, ChannelPlugin, known_names, load_plugin, usurped_names
 from pynchy.config import ChannelSettings, GroupSettings, Settings
 from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
 from pynchy.config.loading import read_settings
-from pynchy.errors import ChannelUnavailable, ConfigError, PluginBroken
+from pynchy.errors import CannotShow, ChannelUnavailable, ConfigError, PluginBroken
 from pynchy.findings import Finding, problem, warning
 from pynchy.model import Card, Question, RequestId
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+_LOOK_SECONDS = 1.0
+_REOPEN_SECONDS = 2.0
+_REOPEN_MAX_SECONDS = 300.0
+# For so long it is told that a channel had stopped, after it was opened anew.
+_TOLD_SECONDS = 600.0
 _REINSTALL = "install its package anew, or take its table out of the settings"
 
 
@@ -88,6 +98,90 @@ class UnloadedChannelSettings(ChannelSettings):
         return tuple(v for v in (self.model_extra or {}).values() if isinstance(v, str))
 
 
+class OpenChannels:
+    """Opens the channels, opens anew what stops or could not be opened, and closes them."""
+
+    def __init__(
+        self, channels: Mapping[str, Channel], handler: ReplyHandler, timeout_seconds: float
+    ) -> None:
+        self._channels = channels
+        self._handler = handler
+        self._timeout_seconds = timeout_seconds
+        # What is told of a channel that could not be opened, or has stopped not long ago.
+        self._unopened: dict[str, str] = {}
+        self._stopped: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Open all, keep them open while the context lasts, and close them in reverse.
+
+        One that cannot be opened holds up nobody.
+        """
+        async with AsyncExitStack() as stack:
+            for name, channel in self._channels.items():
+                # Before it is open: a start that is broken off leaves nothing behind.
+                stack.push_async_callback(self._try, name, channel.close)
+                await self._open(name, channel)
+            tasks = await stack.enter_async_context(cancelled_at_end())
+            for name, channel in self._channels.items():
+                tasks.create_task(self._keep_open(name, channel), name=f"channel {name}")
+            yield
+
+    def problems(self) -> list[str]:
+        """Say what is wrong with the channels, in words for a person."""
+        own = [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
+        return [*self._unopened.values(), *self._stopped.values(), *own]
+
+    async def _keep_open(self, name: str, channel: Channel) -> None:
+        wait, opened_at = _REOPEN_SECONDS, time.monotonic()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            stopped = channel.stopped()
+            if stopped is None and name not in self._unopened:
+                if time.monotonic() - opened_at > _TOLD_SECONDS:
+                    self._stopped.pop(name, None)
+                    wait = _REOPEN_SECONDS
+                continue
+            if stopped is not None:
+                log.error("channel.stopped", extra={"channel": name, "why": stopped})
+                self._stopped[name] = f"{name} stopped ({stopped}) and is opened anew"
+            await self._try(name, channel.close)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, _REOPEN_MAX_SECONDS)
+            await self._open(name, channel)
+            opened_at = time.monotonic()
+
+    async def _open(self, name: str, channel: Channel) -> None:
+        replies = ChannelReplies(name, self._handler)
+        problem = await self._try(name, lambda: channel.open(replies))
+        self._unopened.pop(name, None)
+        if problem is not None:
+            self._unopened[name] = f"{name} could not be opened: {problem}"
+        elif not_yet := channel.problem():
+            log.info("channel.not_ready", extra={"channel": name, "why": not_yet})
+
+    async def _try(self, name: str, work: Callable[[], Awaitable[None]]) -> str | None:
+        """Open or close a channel. Return what is broken there; it stops nobody else."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                await work()
+        except ChannelUnavailable as exc:
+            # It is up to the channel to connect later, and to say so until then.
+            log.warning("channel.unavailable", extra={"channel": name, "why": str(exc)})
+        except TimeoutError:
+            log.warning("channel.timeout", extra={"channel": name})
+            return "it took too long"
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            log.warning("channel.cancelled_itself", extra={"channel": name})
+            return "it cancelled its own call"
+        except Exception as exc:
+            log.exception("channel.failed", extra={"channel": name})
+            return type(exc).__name__
+        return None
+
+
 class UnloadedChannel(Channel):
     """Stands for a channel that could not be loaded or made, and says so."""
 
@@ -105,7 +199,7 @@ class UnloadedChannel(Channel):
     ) -> str:
         """See Channel."""
         del jid, request_id, questions, card
-        raise ChannelUnavailable(self._why)
+        raise CannotShow(self._why)
 
     async def settle_card(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import NotShown
 
 _HOPELESS = 3
 
@@ -16,8 +16,8 @@ _HOPELESS = 3
 class RateLimiter:
     """One after another, and never faster than the pace.
 
-    `lost` is what a call to the service without a reply raises. Raise ChannelUnavailable for those
-    who have waited through several of them.
+    `lost` is what a call to the service without a reply raises. Raise NotShown for those who
+    have waited through several of them.
     """
 
     def __init__(self, service: str, pace_seconds: float, lost: type[Exception]) -> None:
@@ -46,7 +46,7 @@ class RateLimiter:
 
     def _check_hope(self, came: float) -> None:
         if self._losses >= _HOPELESS and came < self._ended:
-            raise ChannelUnavailable(f"{self._service} does not answer")
+            raise NotShown(f"{self._service} does not answer")
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object

@@ -278,6 +278,7 @@ class Settings(_Table):
     lease_ttl: PositiveDuration = timedelta(seconds=30)
     receipt_grace: Duration = timedelta(seconds=5)
     send_timeout: PositiveDuration = timedelta(seconds=10)
+    show_patience: Duration = timedelta(minutes=5)
     max_open_per_group: Count = 1000
     max_open_size_per_group: Size = 32 * 1024**2
     max_resumes: Count = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -33,7 +32,7 @@ async def find_agents(context: HttpContext) -> list[AgentView]:
 
 async def find_live(context: HttpContext) -> list[LiveRunner]:
     """Return who lives, once for each session but for every lease that has asked something."""
-    leased = await asyncio.to_thread(context.live_runners)
+    leased = await context.live_runners()
     askers = {(q.group, q.lease) for q in context.ledger.index if q.delivered is None}
     found = [runner for runner in leased if (runner.group, runner.lease) in askers]
     ours = [

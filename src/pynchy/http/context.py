@@ -44,7 +44,7 @@ class HttpContext:
     sign_in: SignIn
     problems: Callable[[], Awaitable[list[str]]]
     groups: Callable[[], list[GroupName]]
-    live_runners: Callable[[], list[LiveRunner]]
+    live_runners: Callable[[], Awaitable[list[LiveRunner]]]
     session_context: SessionContext
 
     @property

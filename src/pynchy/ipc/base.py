@@ -40,6 +40,9 @@ class GroupMailbox(Protocol):
     def has_response(self, request_id: RequestId) -> bool:
         """True if the agent can read how its question ended."""
 
+    def note_unseen(self, request_id: RequestId, note: bytes | None) -> None:
+        """Let the agent read that nobody can have seen its question; None takes that back."""
+
     def is_received(self, request_id: RequestId) -> bool:
         """True if somebody has taken the answer, the agent or the host."""
 

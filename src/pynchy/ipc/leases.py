@@ -19,6 +19,9 @@ from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import UnsafeFile
 
 _LEASE_CAP = 4_096
+# More than any group needs. Of what lies beyond, only leases that questions name are looked at.
+MAX_LEASES = 2_000
+_MAX_NAMES = 10 * MAX_LEASES
 
 
 class Leases:
@@ -29,6 +32,12 @@ class Leases:
         self._monotonic = monotonic
         self._seen: dict[tuple[GroupName, str], tuple[int, float]] = {}
         self._boot_id = read_boot_id()
+        self._crowded: set[GroupName] = set()
+
+    def problems(self) -> list[str]:
+        """Say which groups have more leases than are looked at."""
+        told = f"has more than {MAX_LEASES:,} lease files in its tasks folder; the rest is ignored"
+        return [f"group {group} {told}" for group in sorted(self._crowded)]
 
     def is_live(self, mailbox: Mailbox, lease: str) -> bool:
         """True while somebody renews the lease."""
@@ -81,8 +90,11 @@ class Leases:
         return (lease for lease in leases if self._session_of(mailbox, lease) == session_id)
 
     def _all(self, mailbox: Mailbox) -> list[str]:
-        names = mailbox.tasks.names()
-        return [name.removesuffix(".lease") for name in names if name.endswith(".lease")]
+        names = mailbox.tasks.names(_MAX_NAMES)
+        found = [name.removesuffix(".lease") for name in names if name.endswith(".lease")]
+        is_crowded = len(names) == _MAX_NAMES or len(found) > MAX_LEASES
+        (self._crowded.add if is_crowded else self._crowded.discard)(mailbox.group)
+        return found[:MAX_LEASES]
 
     def _forget_missing(self, group: GroupName, leases: list[str]) -> None:
         """Keep nothing of leases that were renamed or removed by whoever made them."""

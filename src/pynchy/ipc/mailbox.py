@@ -19,6 +19,7 @@ from pynchy.safe_folder import Folder, UnsafeFile
 
 _RECEIPT_CAP = 4_096
 SETTINGS_NAME = "host.json"
+_UNSEEN = ".unseen.json"
 
 
 class Mailbox:
@@ -111,6 +112,14 @@ class Mailbox:
         """True if the agent can read how its question ended."""
         return self._responses.has(f"{request_id}.json")
 
+    def note_unseen(self, request_id: RequestId, note: bytes | None) -> None:
+        """Let the agent read that nobody can have seen its question; None takes that back."""
+        name = f"{request_id}{_UNSEEN}"
+        if note is None:
+            self._responses.remove(name)
+        elif self._responses.exists():
+            self._responses.replace(name, note)
+
     def is_received(self, request_id: RequestId) -> bool:
         """True if somebody has taken the answer, the agent or the host."""
         return self.tasks.has(f"{request_id}.received")
@@ -165,6 +174,7 @@ class Mailbox:
         The response goes first: a waiter that wakes up in between finds nothing to take.
         """
         self._responses.remove(f"{request_id}.json")
+        self._responses.remove(f"{request_id}{_UNSEEN}")
         self._input.remove(request_id)
         self.tasks.remove(f"{request_id}.resumed")
         self.tasks.remove(f"{request_id}.received")
@@ -172,7 +182,7 @@ class Mailbox:
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""
         for name in self._responses.names():
-            request_id = RequestId(name.removesuffix(".json"))
+            request_id = RequestId(name.removesuffix(_UNSEEN).removesuffix(".json"))
             if request_id not in keep and _is_older(self._responses, name, responses):
                 self.forget(request_id)
         # Also what was written for a session which a crash kept from ever being known.

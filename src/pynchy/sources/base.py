@@ -33,6 +33,9 @@ class AnswerRoute(Protocol):
     async def see_through(self, key: Key) -> None:
         """Return when the asker has the outcome, or does not need it."""
 
+    async def tell_unseen(self, pending: PendingQuestion, why: str) -> None:
+        """Let the asker know that nobody can have seen the question yet; empty: somebody can."""
+
     def why_no_retry(self, pending: PendingQuestion) -> str | None:
         """Say why a delivery that failed cannot be tried again; None if it can be."""
 

@@ -9,7 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.errors import ChannelUnavailable, DeliveryFailed, DuplicateRequest, ReplyRejected
+from pynchy.errors import (
+    ChannelUnavailable,
+    DeliveryFailed,
+    DuplicateRequest,
+    NotShown,
+    ReplyRejected,
+)
 from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import (
     Card,
@@ -218,7 +224,7 @@ class FakeChannel(Channel):
         """See Channel."""
         if self.show_failures or self.down:
             self.show_failures -= not self.down
-            raise ChannelUnavailable("told to fail")
+            raise NotShown("told to fail")
         self.shown.append(Sent(jid, request_id, card, questions))
         if self.lost_replies:
             self.lost_replies -= 1

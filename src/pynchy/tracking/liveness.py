@@ -1,11 +1,19 @@
-"""Whether anything works on a session: its launcher's runner, or whoever holds a lease for it."""
+"""Whether anything works on a session: its launcher's runner, or whoever holds a lease for it.
+
+Looking at leases is work that agents can make long. So it has threads of its own, one look at a
+time for each group, and a group whose looks take long is looked at less often: it keeps only itself
+waiting.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
@@ -14,10 +22,18 @@ from pynchy.model import GroupName, PendingQuestion, SessionId
 from pynchy.session import Unconfirmed
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_THREADS = 2
+# A look that takes longer is followed by a pause of so many times its length.
+_LONG_LOOK_SECONDS = 0.02
+_PAUSE_RATIO = 4.0
+# All who ask who is there within this time are told what one look found.
+_SHARED_SECONDS = 1.0
 
 
 class Liveness:
-    """Looks at launchers and leases; remembers nothing of its own."""
+    """Looks at launchers and leases."""
 
     def __init__(
         self, mailboxes: Mailboxes, leases: Leases, launchers: Mapping[GroupName, Launcher]
@@ -25,8 +41,14 @@ class Liveness:
         self._mailboxes = mailboxes
         self._leases = leases
         self._launchers = launchers
-        # One look at a time for each group: who has thousands of leases keeps only itself waiting.
+        self._pool = ThreadPoolExecutor(_THREADS, "leases")
         self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._rests_until: dict[GroupName, float] = {}
+        self._shared: dict[GroupName, tuple[float | None, list[tuple[str, SessionId]]]] = {}
+
+    def close(self) -> None:
+        """Look at nothing any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def launcher(self, group: GroupName) -> Launcher | None:
         """Return the group's launcher, if it has one."""
@@ -45,21 +67,30 @@ class Liveness:
 
     async def is_lease_held(self, pending: PendingQuestion) -> bool:
         """True while a process holds a lease for the session: the one that asked, or any other."""
-        async with self._looking[pending.group]:
-            return await asyncio.to_thread(self._holds_lease, pending)
+        return await self._look(pending.group, lambda: self._holds_lease(pending))
 
     async def leases_of(self, group: GroupName, session_id: SessionId) -> tuple[str, ...]:
         """Return the leases by which the session lives."""
         mailbox = self._mailboxes.of(group)
-        async with self._looking[group]:
-            return await asyncio.to_thread(self._leases.of_session, mailbox, session_id)
+        return await self._look(group, lambda: self._leases.of_session(mailbox, session_id))
+
+    async def live_leases(self, group: GroupName) -> list[tuple[str, SessionId]]:
+        """Return who is there, with their sessions, as it was at most a moment ago."""
+        at, found = self._shared.get(group, (None, []))
+        if at is not None and (
+            time.monotonic() - at < _SHARED_SECONDS or self._looking[group].locked()
+        ):
+            return found
+        mailbox = self._mailboxes.of(group)
+        found = await self._look(group, lambda: self._leases.live(mailbox))
+        self._shared[group] = time.monotonic(), found
+        return found
 
     async def leased_sessions(self, group: GroupName) -> frozenset[SessionId]:
         """Return the sessions for which a process of the group holds a lease."""
         mailbox = self._mailboxes.of(group)
         try:
-            async with self._looking[group]:
-                return await asyncio.to_thread(self._leases.live_sessions, mailbox)
+            return await self._look(group, lambda: self._leases.live_sessions(mailbox))
         except OSError as exc:
             log.debug("group.unreadable", extra={"group": group, "why": exc.strerror})
             return frozenset()
@@ -92,6 +123,16 @@ class Liveness:
     def tidy(self, group: GroupName, spare: frozenset[str]) -> None:
         """Remove what nobody renews, but for what is to be spared."""
         self._leases.tidy(self._mailboxes.of(group), spare)
+
+    async def _look(self, group: GroupName, look: Callable[[], T]) -> T:
+        async with self._looking[group]:
+            await asyncio.sleep(self._rests_until.pop(group, 0.0) - time.monotonic())
+            began = time.monotonic()
+            found = await asyncio.get_running_loop().run_in_executor(self._pool, look)
+            took = time.monotonic() - began
+            if took > _LONG_LOOK_SECONDS:
+                self._rests_until[group] = time.monotonic() + _PAUSE_RATIO * took
+        return found
 
     def _holds_lease(self, pending: PendingQuestion) -> bool:
         mailbox = self._mailboxes.of(pending.group)

@@ -48,6 +48,7 @@ from pynchy.wire.responses import (
     read_lease,
     rejected_json,
     response_json,
+    unseen_json,
 )
 
 __all__ = [
@@ -93,6 +94,7 @@ __all__ = [
     "session_json",
     "session_view",
     "timestamp",
+    "unseen_json",
     "usable_group",
     "usable_id",
     "usable_session_id",

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from pynchy.events import Event
-from pynchy.model import AcceptsText, Ending, PendingQuestion
+from pynchy.model import AcceptsText, CardState, Ending, PendingQuestion
 from pynchy.session import Session
 from pynchy.wire.common import VERSION, answers_out, dump, question_out, timestamp
 
@@ -29,6 +29,9 @@ def read_pending(data: bytes) -> PendingQuestion:
     if not isinstance(value, dict) or value.get("v") != VERSION:
         raise ValueError("not a record of this version")
     value["questions"] = [_question_back(q) for q in value.get("questions", ())]
+    for card in [card for card in value.get("cards", ()) if isinstance(card, dict)]:
+        # Records of 0.1 do not say whether a card that failed may be there.
+        card.setdefault("maybe_shown", card.get("state") == CardState.FAILED)
     return _PENDING.validate_python(value, strict=False)
 
 

@@ -36,6 +36,11 @@ def error_json(request_id: RequestId, error: str) -> bytes:
     return dump({"v": VERSION, "request_id": request_id, "error": error})
 
 
+def unseen_json(request_id: RequestId, why: str) -> bytes:
+    """Return what an agent reads while nobody can have seen its question."""
+    return dump({"v": VERSION, "request_id": request_id, "why": why})
+
+
 def initial_json(pending: PendingQuestion, prompt: str, *, parked: bool = False) -> bytes:
     """Return what a resumed session begins with: where it was parked, or with the prompt."""
     ending = ending_of(pending)

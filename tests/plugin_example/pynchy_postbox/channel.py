@@ -54,22 +54,18 @@ class PostboxChannel(Channel):
         self._folder = folder
         # By the chat and the name of the card's file.
         self._cards: dict[tuple[str, str], NumberedCard] = {}
-        self._running: asyncio.Task[None] | None = None
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel."""
-        if self._running is not None:
+        if self.has_jobs:
             return
         for shown in handler.open_cards(self.name):
             self._cards[shown.jid, shown.message_id] = NumberedCard.of(shown)
-        self._running = asyncio.create_task(self._run(handler), name=self.name)
+        self.start_jobs(lambda: self._run(handler))
 
     async def close(self) -> None:
         """See Channel."""
-        running, self._running = self._running, None
-        if running is not None:
-            running.cancel()
-            await asyncio.wait([running])
+        await self.stop_jobs()
 
     async def send_ask_user(
         self,
@@ -106,8 +102,6 @@ class PostboxChannel(Channel):
 
     def problem(self) -> str | None:
         """See Channel."""
-        if self._running is not None and self._running.done():
-            return "it has stopped by itself; restart pynchy"
         return None if self._folder.is_dir() else f"{self._folder} is not there"
 
     def _write(self, chat: str, name: str, text: str) -> None:

@@ -25,6 +25,7 @@ from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import SessionContext
+from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import BrowserKeys, SignIn
 from pynchy.launchers.run_log import LogChunk
 from pynchy.model import Option, PendingQuestion, Question
@@ -82,6 +83,10 @@ async def _no_output(_session: Session, after: int) -> LogChunk:
     return LogChunk("", after)
 
 
+async def _nobody() -> list[LiveRunner]:
+    return []
+
+
 async def _no_problems() -> list[str]:
     return []
 
@@ -113,7 +118,7 @@ class House:
             sign_in=sign_in,
             problems=_no_problems,
             groups=list,
-            live_runners=list,
+            live_runners=_nobody,
             session_context=SessionContext(core.tracker, core.control, _no_output, options),
         )
         inbox = InboxPages(context)

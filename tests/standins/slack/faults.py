@@ -42,9 +42,12 @@ class Faults:
                 return queue.popleft()
         return None
 
-    def clear(self) -> None:
-        """Let everything go well again."""
-        self._queues.clear()
+    def clear(self, method: str | None = None) -> None:
+        """Let everything, or one method, go well again."""
+        if method is None:
+            self._queues.clear()
+        else:
+            self._queues.pop(method, None)
 
 
 class RateLimit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +28,7 @@ from pynchy.channels.slack.posting import OrphanedCards, Poster
 from pynchy.channels.slack.settling import Settler
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
-from pynchy.errors import ChannelUnavailable, ConfigError
+from pynchy.errors import ConfigError, NotShown
 from pynchy.model import Card, Question, RequestId, ShownCard
 
 log = logging.getLogger(__name__)
@@ -171,12 +171,11 @@ class SlackChannel(Channel):
         self._settler = Settler(self._web, self._poster, self.name)
         self._inbound: InboundHandler | None = None
         self._link: Link | None = None
-        self._running: asyncio.Task[None] | None = None
         self._authorised = AuthorizeResult(enterprise_id=None, team_id=None)
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for Slack: it is tried until it works, and `problem` tells."""
-        if self._running is not None and not self._running.done():
+        if self.has_jobs:
             return
         self._web.open()
         for posted in handler.open_cards(self.name):
@@ -186,14 +185,11 @@ class SlackChannel(Channel):
         catch_up = CatchUp(self._web, self._index, inbound)
         self._inbound = inbound
         self._link = self._make_link(inbound, catch_up)
-        jobs = (self._link.run, catch_up.run, self._orphans.run, self._people.run)
-        self._running = asyncio.create_task(_run(*jobs), name="slack")
+        self.start_jobs(self._link.run, catch_up.run, self._orphans.run, self._people.run)
 
     async def close(self) -> None:
         """See Channel. What has been clicked is still taken."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
+        await self.stop_jobs()
         if self._link is not None:
             await self._link.close()
         if self._inbound is not None:
@@ -212,7 +208,7 @@ class SlackChannel(Channel):
     ) -> str:
         """See Channel."""
         if self._link is not None and self._link.refused:
-            raise ChannelUnavailable(self._link.problem or "Slack refuses the token")
+            raise NotShown(self._link.problem or "Slack refuses the token")
         with self._index.posting(request_id):
             location = await self._poster.post(Posting(jid, request_id, questions, card))
         return str(location)
@@ -227,18 +223,22 @@ class SlackChannel(Channel):
         card: Card,
     ) -> None:
         """See Channel."""
+        posting = Posting(jid, request_id, questions, card)
+        if not message_id:
+            found = await self._poster.find(posting)
+            message_id = str(found) if found is not None else ""
+            if not message_id:
+                return
         location = read_location(message_id)
         if location is None or card.ending is None:
             log.warning("card.settle_impossible", extra={"id": request_id})
             return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
         self._index.end(location)
-        await self._settler.settle(Posting(jid, request_id, questions, card), location, card.ending)
+        await self._settler.settle(posting, location, card.ending)
 
     def problem(self) -> str | None:
         """See Channel."""
-        if self._running is not None and self._running.done():
-            return "it has stopped by itself; restart pynchy"
         return None if self._link is None else self._link.problem
 
     def _make_link(self, inbound: InboundHandler, catch_up: CatchUp) -> Link:
@@ -276,9 +276,3 @@ class SlackChannel(Channel):
             return
         kept = PostedCard.of(posted.jid, posted.request_id, posted.questions, posted.card, location)
         self._index.put(kept)
-
-
-async def _run(*jobs: Callable[[], Coroutine[None, None, None]]) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        for job in jobs:
-            tasks.create_task(job(), name="slack")

@@ -23,7 +23,7 @@ from pynchy.channels.slack.card_index import (
 )
 from pynchy.channels.slack.render import SlackMessage, render
 from pynchy.channels.slack.web import Refused, ReplyLost, Web
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import CannotShow, ChannelUnavailable
 from pynchy.model import GroupName, RequestId, SessionId
 
 log = logging.getLogger(__name__)
@@ -164,6 +164,17 @@ class Poster:
         async with self._session_locks.of((posting.jid, session)):
             return await self._post_in_session(posting, channel)
 
+    async def find(self, posting: Posting) -> CardLocation | None:
+        """Return where a card is that could not be posted for all we know; None if nowhere."""
+        channel, thread = await self._chat(posting)
+        root = self._index.root_of(posting.jid, posting.card.session_id)
+        for place in dict.fromkeys((thread, root)):
+            found = await self._there(posting, CardLocation(channel, (), place))
+            if there := [tagged for tagged in found if tagged.is_card]:
+                parts = tuple(CardMessage(tagged.ts, None) for tagged in there)
+                return CardLocation(channel, parts, there[0].thread)
+        return None
+
     async def copies(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         """Return the messages of the card that are not in the place."""
         known = {part.ts for part in location.parts}
@@ -214,6 +225,8 @@ class Poster:
                 await self._post_details(posting, location, rendering.details)
         except ChannelUnavailable as exc:
             self._give_up(posting, location, in_doubt=isinstance(exc, ReplyLost))
+            # What is there of it is taken back, which may take its time.
+            exc.maybe_shown = exc.maybe_shown or bool(location.parts)
             raise
         return location
 
@@ -268,9 +281,7 @@ class Poster:
     async def _chat(self, posting: Posting) -> tuple[str, str | None]:
         channel, thread = read_chat(posting.jid)
         if not channel:
-            raise ChannelUnavailable(
-                f"group {posting.card.group} has no Slack address: set its chat.slack"
-            )
+            raise CannotShow(f"group {posting.card.group} has no Slack address: set its chat.slack")
         if channel[0] in "UW":
             channel = self._direct.get(channel) or await self._open_direct(channel)
         return channel, thread

@@ -27,7 +27,7 @@ from pynchy.channels.slack.blocks import chunks
 from pynchy.channels.slack.limits import Block, Piece, Role, pack
 from pynchy.channels.slack.payloads import dict_in, dicts_in
 from pynchy.channels.slack.render import SlackMessage
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 
 _MIN_WAIT_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 600.0
@@ -50,6 +50,8 @@ _PAGE = 200
 # A text/plain reply makes slack_sdk raise AttributeError.
 _FOREIGN = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, AttributeError)
 _TOKEN_ERRORS = {"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}
+# What Slack may have done all the same.
+_TROUBLE = {"internal_error", "fatal_error", "service_unavailable", "request_timeout"}
 _WORDS = {
     "channel_not_found": "Slack knows no such channel, or the bot is not in it: /invite the bot",
     "not_in_channel": "the bot is not in the channel: /invite it there",
@@ -141,7 +143,11 @@ class ReplyLost(ChannelUnavailable):
     """Slack did not answer, so it is not known whether it did what was asked."""
 
 
-class Refused(ChannelUnavailable):
+class Unreached(NotShown):
+    """Slack cannot have heard of it: no connection was made."""
+
+
+class Refused(CannotShow):
     """Slack will not do it; `error` is Slack's own word for why."""
 
     def __init__(self, words: str, error: str) -> None:
@@ -149,8 +155,12 @@ class Refused(ChannelUnavailable):
         self.error = error
 
 
-class TokenRefused(ChannelUnavailable):
-    """Slack refuses the token; trying again does not help."""
+class TooFast(NotShown):
+    """Slack asks to wait, for longer than a call may take."""
+
+
+class TokenRefused(NotShown):
+    """Slack refuses the token, until somebody mends that."""
 
 
 class Web:
@@ -181,7 +191,7 @@ class Web:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._once(method, **arguments)
-            except ReplyLost:
+            except (ReplyLost, Unreached):
                 if attempt == _ATTEMPTS:
                     raise
             await asyncio.sleep(_RETRY_SECONDS * 2**attempt)
@@ -255,6 +265,8 @@ class Web:
             response = await method(**arguments)
         except SlackApiError as exc:
             raise _in_words(exc) from exc
+        except aiohttp.ClientConnectorError as exc:
+            raise Unreached(f"Slack cannot be reached ({type(exc).__name__})") from exc
         except _FOREIGN as exc:
             raise ReplyLost(f"Slack cannot be reached ({type(exc).__name__})") from exc
         if not isinstance(response.data, dict):
@@ -284,8 +296,10 @@ def _in_words(exc: SlackApiError) -> ChannelUnavailable:
     status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
     data = getattr(response, "data", None)
     error = str(data.get("error", "")) if isinstance(data, dict) else ""
-    if status >= _SERVER_ERROR or not error:
-        return ReplyLost(f"Slack has trouble of its own (HTTP {status})")
+    if status >= _SERVER_ERROR or not error or error in _TROUBLE:
+        return ReplyLost(f"Slack has trouble of its own ({error or f'HTTP {status}'})")
+    if error == "ratelimited":
+        return TooFast(_WORDS[error])
     if error in _TOKEN_ERRORS:
         return TokenRefused(f"Slack refuses the token: {error}")
     return Refused(_WORDS.get(error, f"Slack refuses: {error}"), error)

@@ -22,7 +22,7 @@ from pynchy.channels.whatsapp.outbox import CARD, ChatCard, ChatCards, Outbox, R
 from pynchy.channels.whatsapp.sending import CONFIRM_SECONDS, READY_SECONDS, Quote, Sender
 from pynchy.channels.whatsapp.supervisor import MaybeSent, Supervisor
 from pynchy.config import WHATSAPP, WhatsAppChannelSettings
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 from pynchy.model import Card, Ending, Question, RequestId, ShownCard
 from pynchy.safe_folder import Folder
 
@@ -64,11 +64,10 @@ class WhatsAppChannel(Channel):
         self._supervisor = Supervisor(home, store, order | {"purpose": "serve"}, self)
         self._sender = Sender(self._supervisor, self._outbox, pace_seconds)
         self._inbound: InboundProcessor | None = None
-        self._running: asyncio.Task[None] | None = None
 
     async def open(self, handler: ReplyHandler) -> None:
         """See Channel. Nobody waits for WhatsApp: it is tried until it works; `problem` tells."""
-        if self._running is not None and not self._running.done():
+        if self.has_jobs:
             return
         await asyncio.to_thread(self._queue.make)
         await asyncio.to_thread(self._queue.tidy)
@@ -82,13 +81,11 @@ class WhatsAppChannel(Channel):
             self._queue, self._cards, self._outbox, self._sender, self._audience, self._own_forms
         )
         self._inbound = InboundProcessor(self.name, handler, context)
-        self._running = asyncio.create_task(self._run(self._inbound), name=self.name)
+        self.start_jobs(self._supervisor.run, self._inbound.run)
 
     async def close(self) -> None:
         """See Channel. What was said and not judged yet stays on the queue."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
+        await self.stop_jobs()
 
     async def send_ask_user(
         self,
@@ -127,6 +124,9 @@ class WhatsAppChannel(Channel):
         if card.ending is None:
             log.warning("card.settle_impossible", extra={"id": request_id})
             return
+        message_id = message_id or self._confirmed_late(jid, request_id, card)
+        if not message_id:
+            return
         self._take_up(ShownCard(jid, message_id, request_id, questions, card))
         key = (card.group, request_id)
         self._cards.end(key, card.ending, self.name)
@@ -137,14 +137,7 @@ class WhatsAppChannel(Channel):
 
     def problem(self) -> str | None:
         """See Channel."""
-        if self._running is not None and self._running.done():
-            return "it has stopped by itself; restart pynchy"
-        return None if self._running is None else self._supervisor.problem()
-
-    async def _run(self, inbound: InboundProcessor) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._supervisor.run(), name=self.name)
-            tasks.create_task(inbound.run(), name=self.name)
+        return self._supervisor.problem() if self.has_jobs else None
 
     def message_queued(self, name: str) -> None:
         """See ChildListener."""
@@ -177,6 +170,11 @@ class WhatsAppChannel(Channel):
         self._cards.put(ChatCard(card, shown.jid, address))
         self._note_sent(record, shown.message_id)
 
+    def _confirmed_late(self, jid: str, request_id: RequestId, card: Card) -> str:
+        """Return the id of a card that WhatsApp confirmed after it counted as failed."""
+        sent = self._outbox.record(card, request_id, jid, self._address(jid)).parts.get(CARD)
+        return sent.message_id if sent is not None else ""
+
     def _note_sent(self, record: Record, message_id: str) -> None:
         """Note the card's message, and by WhatsApp's own clock when it was asked."""
         self._cards.add_message(record.key, message_id)
@@ -190,9 +188,9 @@ class WhatsAppChannel(Channel):
         """Return where to send; the chat with oneself has no address in the settings."""
         address = normal(jid) if jid else self._own_jid()
         if not address:
-            raise ChannelUnavailable(
-                self._supervisor.problem() or f"{jid or 'no chat'} is no address in WhatsApp"
-            )
+            if problem := self._supervisor.problem():
+                raise NotShown(problem)
+            raise CannotShow(f"{jid or 'no chat'} is no address in WhatsApp")
         return address
 
     def _own_jid(self) -> str:

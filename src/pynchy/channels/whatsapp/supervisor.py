@@ -16,7 +16,7 @@ from typing import Protocol
 from pynchy.channels.whatsapp.addresses import Account, read_account
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
 from pynchy.channels.whatsapp.process import LOG, Body, Process
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import ChannelUnavailable, NotShown
 from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class MaybeSent(ChannelUnavailable):
     """It is not known whether WhatsApp has the message."""
 
 
-class NotSent(ChannelUnavailable):
+class NotSent(NotShown):
     """WhatsApp will not take the message; it was not sent."""
 
 
@@ -78,7 +78,7 @@ class Supervisor:
         return self.state.problem() or self.trouble or None
 
     async def ready(self, seconds: float) -> None:
-        """Return when connected. Raise ChannelUnavailable at once if that is not about to be."""
+        """Return when connected. Raise NotSent at once if that is not about to be."""
         try:
             async with asyncio.timeout(seconds), self._changed:
                 await self._changed.wait_for(
@@ -90,7 +90,7 @@ class Supervisor:
         except TimeoutError:
             pass
         if (problem := self.state.problem()) is not None:
-            raise ChannelUnavailable(problem)
+            raise NotSent(problem)
 
     def ask(self, do: str, **fields: object) -> asyncio.Future[Body]:
         """Ask the child to do something. The future raises MaybeSent if the child ends first."""

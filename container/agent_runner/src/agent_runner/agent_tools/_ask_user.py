@@ -187,8 +187,10 @@ class Tools:
         while True:
             await asyncio.sleep(self._progress_seconds)
             picked_up = self._asker.is_picked_up(request_id)
+            unseen = self._asker.why_unseen(request_id)
             waited = clock() - started
-            call.progress(waited, text.waiting_message(waited, picked_up=picked_up))
+            told = text.waiting_message(waited, picked_up=picked_up, unseen=unseen)
+            call.progress(waited, told)
 
 
 def tool_result(result: Result) -> ToolResult:

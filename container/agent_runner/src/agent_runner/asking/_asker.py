@@ -191,6 +191,10 @@ class Asker:
         """Say whether a host has taken the question out of the mailbox."""
         return request_id not in self._unsent and not self._mailbox.is_unread(request_id)
 
+    def why_unseen(self, request_id: RequestId) -> str:
+        """Return why nobody can have seen the question yet; empty if somebody may have."""
+        return self._mailbox.why_unseen(request_id)
+
     async def _send(self, request: Request) -> None:
         data = wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
         if len(data) > MAX_REQUEST_BYTES:

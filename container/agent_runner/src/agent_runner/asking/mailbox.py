@@ -19,6 +19,7 @@ TEMPORARY = ".tmp-"
 MAX_REQUEST_BYTES = 256 * 1024
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+_MAX_WHY = 500
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -62,6 +63,14 @@ class Mailbox:
         except OSError as exc:
             raise BadFile(exc.strerror or str(exc)) from exc
         return wire.decode_response(data, request_id)
+
+    def why_unseen(self, request_id: RequestId) -> str:
+        """Return why nobody can have seen the question yet; empty if somebody may have."""
+        try:
+            data = read_small(self.responses / f"{request_id}.unseen.json", MAX_REQUEST_BYTES)
+            return str(wire.decode(data).get("why") or "")[:_MAX_WHY]
+        except (OSError, BadFile):
+            return ""
 
     def claim(self, request_id: RequestId) -> bool:
         """Create the receipt. False: it is there already, the answer belongs to someone else."""

@@ -65,10 +65,12 @@ def is_error(result: Result) -> bool:
     return result.outcome in {Outcome.ERROR, Outcome.UNDELIVERABLE}
 
 
-def waiting_message(seconds: float, *, picked_up: bool) -> str:
-    """Return the progress line of a call that waits."""
+def waiting_message(seconds: float, *, picked_up: bool, unseen: str = "") -> str:
+    """Return the progress line of a call that waits; `unseen` is why nobody can have seen it."""
     if not picked_up:
         return f"no pynchy host has picked this up yet ({_duration(seconds)})"
+    if unseen:
+        return f"nobody has seen this yet ({_duration(seconds)}): {unseen}; it is tried again"
     return f"waiting for a person ({_duration(seconds)})"
 
 
