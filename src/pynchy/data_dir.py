@@ -147,6 +147,7 @@ class DataFolder:
         self.ipc = self.path / "ipc"
         self.audit = self.path / "audit"
         self.folder = Folder(self.path)
+        self._lock: int | None = None
 
     def make(self) -> None:
         """Create it for its owner alone. Raise HostError if that cannot be done."""
@@ -173,9 +174,22 @@ class DataFolder:
                     "stop it, or choose another folder with --data-dir"
                 ) from exc
             self.folder.clear_temporary()
+            self._lock = fd
             yield
         finally:
+            self._lock = None
             os.close(fd)
+
+    def is_ours(self) -> bool:
+        """True while the lock that this host holds is the one that another host would find.
+
+        It is not if somebody has removed the lock or moved the folder.
+        """
+        try:
+            found = (self.path / "host.lock").lstat()
+            return self._lock is not None and os.path.samestat(found, os.fstat(self._lock))
+        except OSError:
+            return False
 
     @property
     def option(self) -> str:
@@ -203,8 +217,9 @@ class DataFolder:
         self.folder.replace("host.json", json.dumps(body).encode())
 
     def retract(self) -> None:
-        """Say that there is no host any more."""
-        self.folder.remove("host.json")
+        """Say that there is no host any more, unless the folder is another host's by now."""
+        if self.is_ours():
+            self.folder.remove("host.json")
 
     def is_locked(self) -> bool:
         """True while a host runs."""

@@ -64,6 +64,8 @@ from pynchy.tracking.tracker import SessionTracker
 log = logging.getLogger(__name__)
 
 _OURS = "PYNCHY_"
+# How soon it is noticed that the data folder may be another host's.
+_GUARD_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +88,21 @@ async def running_host(
 
     The file that the settings come from is told to whoever asks, and kept from agents in boxes.
     """
-    async with AsyncExitStack() as stack:
-        try:
-            data.make()
-            stack.enter_context(data.locked())
-            channels = {**make_channels(settings, os.environ, data.path), **(extra_channels or {})}
-            host = Host(settings, data, channels, origin)
-            running = await stack.enter_async_context(host.running())
-        except (OSError, ExceptionGroup) as exc:
-            raise _why_not_started(exc, data) from exc
-        yield running
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                data.make()
+                stack.enter_context(data.locked())
+                made = make_channels(settings, os.environ, data.path)
+                host = Host(settings, data, {**made, **(extra_channels or {})}, origin)
+                running = await stack.enter_async_context(host.running())
+            except (OSError, ExceptionGroup) as exc:
+                raise _why_not_started(exc, data) from exc
+            yield running
+    except ExceptionGroup as exc:
+        if isinstance(cause := _first_in(exc), HostError):
+            raise cause from exc
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +220,7 @@ class Host:
             workers = await core.load(tasks)
             await stack.enter_async_context(self._open_channels.opened())
             recovered = workers.resume()
+            tasks.create_task(self._guard_folder(), name="lock")
             tasks.create_task(core.ledger.follow(), name="store")
             self._watch(tasks)
             tasks.create_task(core.tracker.run(), name="sessions")
@@ -220,6 +228,16 @@ class Host:
             tasks.create_task(core.expiry.report_orphans(), name="orphans")
             context = await stack.enter_async_context(self._http(tasks))
             yield Running(context.url, recovered, lambda: _link(context))
+
+    async def _guard_folder(self) -> None:
+        """Raise HostError when another host may take the folder for its own."""
+        while True:
+            await asyncio.sleep(_GUARD_SECONDS)
+            if not self._data.is_ours():
+                raise HostError(
+                    f"{self._data.path}: host.lock was removed or the folder was moved, so that "
+                    "another host may use it; this one stops. Start it again where the folder is"
+                )
 
     def _watch(self, tasks: asyncio.TaskGroup) -> None:
         registry = Registry()
@@ -350,11 +368,16 @@ def without_secrets(settings: Settings) -> dict[str, str]:
     }
 
 
+def _first_in(exc: Exception) -> Exception:
+    """Return what a task group's exception is about."""
+    while isinstance(exc, ExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc
+
+
 def _why_not_started(exc: Exception, data: DataFolder) -> Exception:
     """Return what to tell of a start that failed, taken out of the task group's exception."""
-    cause = exc
-    while isinstance(cause, ExceptionGroup):
-        cause = cause.exceptions[0]
+    cause = _first_in(exc)
     if not isinstance(cause, OSError):
         return cause
     return HostError(

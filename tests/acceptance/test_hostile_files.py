@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, Json, MailboxAgent
 from tests.waiting import until
 
@@ -341,3 +342,57 @@ async def test_a_group_whose_folder_vanishes_stops_nobody(
     await still_serves(shared_host, agent)
 
     assert shared_host.answer(request_id, "1").status == 200
+
+
+async def test_thousands_of_leases_of_one_group_keep_nobody_waiting(
+    start_host: StartHost,
+) -> None:
+    host = await start_host()
+    agent = MailboxAgent(host.group("crowd"))
+    ready = agent.mailbox / "input" / "host.json"
+    await until(ready.exists, "the host to greet the group")
+    for number in range(3_000):
+        (agent.tasks / f"lease-{number}.lease").write_text('{"v": 1, "session_id": "s"}')
+
+    agents = [host.http("GET", "/api/agents") for _ in range(3)]
+    problems = host.http("GET", "/healthz").body["problems"]
+
+    assert [reply.status for reply in agents] == [200] * 3
+    assert any("crowd has more than 2,000 lease files" in problem for problem in problems)
+    await still_serves(host, agent)
+    assert await host.stop() == 0
+
+
+async def test_a_host_whose_lock_is_removed_stops_and_leaves_the_folder_to_the_next(
+    start_host: StartHost,
+) -> None:
+    first = await start_host()
+    (first.data / "host.lock").unlink()
+    second = Host(first.data)
+    await second.start()
+
+    assert first.process is not None
+    process = first.process
+    await until(lambda: process.poll() is not None, "the end of the first host")
+
+    assert process.returncode != 0
+    assert "host.lock was removed" in first.log.read_text()
+    assert second.http("GET", "/healthz").status == 200
+    agent = MailboxAgent(second.group("team"))
+    request_id = agent.ask()
+    await second.state(request_id, "open")
+    assert second.answer(request_id, "1").status == 200
+    assert (await agent.receive(request_id))["outcome"] == "answered"
+    assert await second.stop() == 0
+
+
+async def test_a_host_whose_folder_is_moved_stops(start_host: StartHost) -> None:
+    host = await start_host()
+
+    host.data.rename(host.data.with_name("moved"))
+    process = host.process
+    assert process is not None
+    await until(lambda: process.poll() is not None, "the end of the host")
+
+    assert process.returncode != 0
+    assert "the folder was moved" in host.log.read_text()

@@ -17,7 +17,7 @@ from pynchy.errors import ConfigError
 TOP = """\
 = allowed: answer_ttl, channels, groups, http, lease_ttl, max_open_per_group,
       max_open_size_per_group, max_resumes, receipt_grace, request_burst, requests_per_second,
-      retention, send_timeout, wait_timeout"""
+      retention, send_timeout, show_patience, wait_timeout"""
 
 
 class _Chatty(ChannelSettings):

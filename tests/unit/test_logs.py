@@ -4,13 +4,16 @@ import io
 import json
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.events import AskedQuestion, Event, EventKind
-from pynchy.logs import JsonFormatter, TextFormatter, log_event
+from pynchy.logs import JsonFormatter, RepeatFilter, TextFormatter, log_event
 from pynchy.model import GroupName, RequestId, ShortId
 from pynchy.testing import NOON
 
@@ -87,3 +90,53 @@ def test_every_log_call_has_an_event_word() -> None:
 
     assert len(words) > 60
     assert [word for word in words if not re.fullmatch(r"[a-z_]+\.[a-z_%]+", word)] == []
+
+
+SERVE_TO_NOBODY = """
+import logging, sys
+from pynchy.logs import set_up_logging
+set_up_logging("info")
+log = logging.getLogger("pynchy.test")
+for number in range(50_000):
+    log.info("line.of_many", extra={"number": number, "padding": "x" * 100})
+print("done", flush=True)
+"""
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE_TO_NOBODY], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"done\n"
+        assert process.wait(DEADLINE_SECONDS) == 0
+
+
+def test_lines_that_were_dropped_are_counted_for_a_reader_who_comes_back() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{SERVE_TO_NOBODY}\nsys.stdin.readline()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"done\n"
+        assert process.stderr
+        for line in process.stderr:
+            if found := re.search(rb"event=log.dropped lines=(\d+)", line):
+                break
+        assert int(found[1]) > 10_000
+        process.kill()
+
+
+def test_the_same_trouble_again_and_again_is_told_a_few_times() -> None:
+    told = RepeatFilter()
+    records = []
+    for number in range(100):
+        error = OSError(24, f"Too many open files, {number}")
+        raised = (OSError, error, None)
+        at = (__file__, 1, "accept failed", (), raised)
+        records.append(logging.LogRecord("asyncio", logging.ERROR, *at))
+
+    assert sum(map(told.filter, records)) == 5
+    assert told.filter(logging.makeLogRecord({"msg": "another", "exc_info": None}))

@@ -42,7 +42,7 @@ class Connection(H11Protocol):
     since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time that a request has to arrive, and send the oldest idle one home."""
+        """Start the time that a request has to arrive, and send the slowest one home."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._hurry_up()
@@ -52,7 +52,7 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Let a whole request take its time, and nothing else."""
         super().data_received(data)
-        if self.is_idle:
+        if self.is_incomplete:
             self._hurry_up()
         else:
             self._calm_down()
@@ -77,6 +77,12 @@ class Connection(H11Protocol):
         answers = self.cycle is not None and not self.cycle.response_complete
         return not answers and not self.transport.is_closing()
 
+    @property
+    def is_incomplete(self) -> bool:
+        """True while it is open and nothing, or only a part, of a request has come."""
+        comes = self.cycle is not None and self.cycle.more_body and not self.transport.is_closing()
+        return self.is_idle or comes
+
     def _hurry_up(self) -> None:
         if self._hurry is None:
             self._hurry = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
@@ -88,8 +94,8 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> None:
         others: set[Any] = self.connections - {self}
-        if idle := [connection for connection in others if connection.is_idle]:
-            min(idle, key=lambda connection: connection.since).transport.abort()
+        if slow := [connection for connection in others if connection.is_incomplete]:
+            min(slow, key=lambda connection: connection.since).transport.abort()
 
 
 def most_connections() -> int:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 from pynchy.model import AcceptsText, Answer, Ending, Option, PendingQuestion, Question, SessionId
 
+# Controls that JSON leaves as they are, and what changes the direction of text or hides in it.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 VERSION = 1
 
 
@@ -59,5 +62,6 @@ def ending_of(pending: PendingQuestion) -> Ending:
 
 
 def dump(body: dict[str, Any]) -> bytes:
-    """Return the body as one compact line of JSON."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    """Return the body as one compact line of JSON, which a terminal can show as it is."""
+    line = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line).encode()

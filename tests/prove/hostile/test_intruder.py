@@ -276,6 +276,25 @@ async def test_a_thousand_who_connect_and_say_nothing_take_nothing_from_others(
     )
 
 
+async def test_hundreds_of_slow_bodies_keep_nobody_out(start_host: StartHost) -> None:
+    host = await start_host()
+    resource.prlimit(pid_of(host), resource.RLIMIT_NOFILE, (1_024, 1_024))
+    other = Bystander(host)
+    await other.greeted()
+    form = "Content-Type: application/x-www-form-urlencoded"
+    slow = head("POST /sign-in", form, "Content-Length: 60") + b"key="
+
+    with ExitStack() as stack:
+        for _ in range(700):
+            stack.enter_context(connect(host)).sendall(slow)
+        await until(lambda: descriptors(host) > 400, "the crowd to be taken in")
+        served = [await other.is_served() for _ in range(5)]
+        answered = [host.http("GET", "/api/status").status for _ in range(12)]
+
+    assert answered == [200] * 12
+    assert max(served) < 3
+
+
 async def test_a_body_that_drips_is_cut_off_when_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

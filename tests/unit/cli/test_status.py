@@ -4,6 +4,7 @@ import fcntl
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy, until
 
-from pynchy.data_dir import data_dir
+from pynchy import status_line
+from pynchy.data_dir import DataFolder, data_dir
 from pynchy.status_line import _data_dir
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
@@ -65,6 +67,21 @@ def test_without_a_host_the_bar_stays_whole_and_a_person_is_told(run: Run) -> No
     assert (line.exit_code, line.stdout, line.stderr) == (0, "\n", "")
     assert told.exit_code == as_json.exit_code == 5
     assert "pynchy serve" in told.stderr
+
+
+def test_a_host_that_does_not_answer_is_told_of_in_the_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = DataFolder(tmp_path)
+    data.make()
+    monkeypatch.setattr(status_line, "_LINE_SECONDS", 0.1)
+
+    with data.locked(), socket.create_server(("127.0.0.1", 0)) as silent:
+        data.token()
+        data.announce(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        status_line.show_line(["status", "--line", "--data-dir", str(tmp_path)], {})
+
+    assert capfd.readouterr().out == "⚠ pynchy does not answer\n"
 
 
 def test_a_host_that_says_something_else_leaves_the_bar_empty(
