@@ -1,8 +1,9 @@
 """Notice what appears in every group's `tasks/`, and which groups there are.
 
 Notifications are hints: a watch is armed before the first look, and every folder is looked at
-again about once a second, so that a lost notification costs a moment and never a request. A group
-whose hints come in a flood loses its watch for a while and is only looked at.
+again about once a second, so that a lost notification costs a moment and never a request; where
+there are thousands, less often, so that looking takes a small share of the time. A group whose
+hints come in a flood loses its watch for a while and is only looked at.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import os
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +35,14 @@ from pynchy.model import GROUP_PATTERN, GroupName
 log = logging.getLogger(__name__)
 
 RESCAN_SECONDS = 1.0
+# A look that takes long is followed by a rest of so many times its length, up to a limit.
+_REST_SHARE = 19.0
+_REST_MAX_SECONDS = 10.0
 FLOOD_PER_RESCAN = 400
 FLOOD_PAUSE_RESCANS = 10
 _MAX_IGNORED = 1_000
+# watchdog has a thread for each watch, which wakes up this often for nothing.
+_WAKE_SECONDS = 60.0
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 
@@ -84,9 +91,11 @@ class Watcher:
         try:
             while True:
                 self._poked.clear()
+                began = time.monotonic()
                 await self.look_around()
+                rest = min((time.monotonic() - began) * _REST_SHARE, _REST_MAX_SECONDS)
                 try:
-                    async with asyncio.timeout(RESCAN_SECONDS):
+                    async with asyncio.timeout(max(RESCAN_SECONDS, rest)):
                         await self._poked.wait()
                 except TimeoutError:
                     continue
@@ -160,7 +169,7 @@ class Watcher:
 
     def _start_observer(self) -> None:
         try:
-            observer = Observer()
+            observer = Observer(timeout=_WAKE_SECONDS)
             observer.start()
         except (OSError, RuntimeError) as exc:
             self._no_notifications(exc)
