@@ -91,10 +91,10 @@ async def test_a_container_without_its_runner_is_found_by_its_labels_and_removed
     tmp_path: Path, engine: Engine, launch: Launch
 ) -> None:
     launcher = launcher_of(tmp_path, engine.environ())
-    runner = await launcher.start(launch)
+    await launcher.start(launch)
     await until((tmp_path / "work" / "here").exists, "the container")
+    await launcher.close()
     kill_what_started_it(tmp_path / "data")
-    assert "vanished" in str((await runner.ended()).error)
     [run] = engine.runs()
     assert is_alive(run["pid"])
 
@@ -102,9 +102,23 @@ async def test_a_container_without_its_runner_is_found_by_its_labels_and_removed
     await again.adopt()
 
     await until(lambda: not is_alive(run["pid"]), "the end of the container")
-    assert again.runner_on(GROUP, launch.session_id) is None
-    await launcher.close()
+    await until(lambda: again.runner_on(GROUP, launch.session_id) is None, "the runner's end")
     await again.close()
+
+
+async def test_a_container_whose_supervisor_is_killed_is_removed_before_its_runner_has_ended(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    launcher = launcher_of(tmp_path, engine.environ())
+    runner = await launcher.start(launch)
+    await until((tmp_path / "work" / "here").exists, "the container")
+    [run] = engine.runs()
+
+    kill_what_started_it(tmp_path / "data")
+
+    assert "vanished" in str((await runner.ended()).error)
+    assert not is_alive(run["pid"])
+    await launcher.close()
 
 
 async def test_a_living_runners_container_is_left_alone_by_the_next_host(

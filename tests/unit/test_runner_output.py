@@ -20,55 +20,61 @@ from pynchy.testing import NOON
 
 GROUP, SESSION = GroupName("g1"), SessionId("s1")
 STEMS = ("q1.1", "q2.1")
-MANY = job_runner.MAX_LOG_BYTES + 1
-
-# Prints more than is kept, then waits to be told to print the end.
+# Prints ten times what is kept as fast as it can, and then the end.
 TALKER = f"""
-import pathlib, sys, time
-for _ in range(65):
-    sys.stdout.write("x" * {MANY // 64})
-sys.stdout.flush()
-while not pathlib.Path(sys.argv[1]).exists():
-    time.sleep(0.01)
+import sys
+for _ in range(10):
+    sys.stdout.write("x" * {job_runner.MAX_LOG_BYTES})
+print()
 print("the end")
 """
 
 
 async def test_a_runner_that_talks_without_end_does_not_fill_the_disk(tmp_path: Path) -> None:
-    command = (sys.executable, "-c", TALKER, str(tmp_path / "go"))
+    command = (sys.executable, "-c", TALKER)
     launcher = CommandLauncher(tmp_path, GROUP, LauncherSettings(command=command), os.environ)
     launch = Launch(GROUP, SESSION, "q1", 1, tmp_path / "initial.json", tmp_path)
     log = tmp_path / "runners/g1/q1.1.log"
 
     runner = await launcher.start(launch)
-    await until(lambda: log.exists() and 0 < log.stat().st_size < 1_000, "the log to be cut")
-    (tmp_path / "go").touch()
-    ended = await runner.ended()
+    ending = asyncio.ensure_future(runner.ended())
+    sizes: list[int] = []
 
-    assert ended.error is None
+    def look() -> bool:
+        sizes.append(log.stat().st_size)
+        return ending.done()
+
+    await until(look, "the runner's end")
+
+    assert (await ending).error is None
+    assert max(sizes) <= job_runner.MAX_LOG_BYTES
     first, *_, last = (await asyncio.to_thread(log.read_text)).splitlines()
     assert "too long to be kept" in first
-    assert last.endswith("the end")
+    assert last == "the end"
 
 
-def test_what_is_printed_while_the_log_begins_anew_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = tmp_path / "log"
-    log.write_bytes(b"x" * 100)
-    monkeypatch.setattr(job_runner, "MAX_LOG_BYTES", 10)
+# Leaves a process behind that prints when it is told so, and ends.
+LEAVER = """
+import subprocess, sys
+later = "import pathlib, sys, time; go = pathlib.Path(sys.argv[1])\\n"
+later += "while not go.exists(): time.sleep(0.01)\\nprint('y' * 100)"
+subprocess.Popen([sys.executable, "-c", later, sys.argv[1]])
+print("x" * 100)
+"""
 
-    def truncate_and_print(fd: int, length: int) -> None:
-        truncate(fd, length)
-        with log.open("ab") as printed:
-            printed.write(b"in between\n")
 
-    truncate = os.ftruncate
-    monkeypatch.setattr(os, "ftruncate", truncate_and_print)
-    job_runner.cut(str(log))
+async def test_what_a_command_leaves_in_the_background_can_go_on_printing(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", LEAVER, str(tmp_path / "go"))
+    launcher = CommandLauncher(tmp_path, GROUP, LauncherSettings(command=command), os.environ)
+    launch = Launch(GROUP, SESSION, "q1", 1, tmp_path / "initial.json", tmp_path)
+    log = tmp_path / "runners/g1/q1.1.log"
 
-    assert log.read_text().splitlines()[0] == "in between"
-    assert "too long to be kept" in log.read_text()
+    ended = await (await launcher.start(launch)).ended()
+    before = await asyncio.to_thread(log.read_text)
+    (tmp_path / "go").touch()
+
+    assert (ended.error, before) == (None, "x" * 100 + "\n")
+    await until(lambda: log.read_text() == "x" * 100 + "\n" + "y" * 100 + "\n", "what it printed")
 
 
 async def test_what_runners_printed_is_kept_up_to_a_size_the_newest_first(

@@ -5,7 +5,8 @@ inherited lock for as long as it or the command lives, ends the command at its c
 `<job>.stop` appears (term, then kill), and leaves `<job>.result` behind, so that a host which died
 meanwhile can find out. Whatever the command started has ended before that, in whatever process
 group it is, unless the job says that a command which ends well may leave something behind; and
-so has what `after` ends.
+so has what `after` ends. What all of it prints comes through a pipe: the log never passes its
+limit. A command whose supervisor is killed is asked to end by the kernel; the host ends the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +28,14 @@ from types import FrameType
 _POLL_SECONDS = 0.2
 MAX_LOG_BYTES = 64 * 1024 * 1024
 _CUT = b"(what was printed before this was too long to be kept)\n"
-_STOPPED = "stopped"
+STOPPED = "stopped"
 _REST_POLL_SECONDS = 0.05
 # What cannot be killed, such as a program of another user, is left alone after this.
 _KILL_SECONDS = 5.0
 _AFTER_SECONDS = 30.0
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class Job:
     term_grace: float
     session_id: str
     lock_fd: int
+    supervisor_fd: int
     log: str
     stop: str
     result: str
@@ -54,44 +60,116 @@ def main(job_path: str) -> int:
     """Run the job and return 0 if its result was written."""
     job = Job(**json.loads(Path(job_path).read_bytes()))
     _become_reaper()
-    result = _run(job)
-    _clear_away(job)
+    output = Output(job.log)
+    result = _run(job, output)
+    clear_away(job.after)
     _write(Path(job.result), result)
+    if job.may_leave and not output.is_over and os.fork() == 0:
+        # Whoever was left behind may print for as long as it lives; the host waits for us alone.
+        for fd in (job.lock_fd, job.supervisor_fd):
+            os.close(fd)
+        output.take_all()
     return 0
 
 
-def _run(job: Job) -> dict[str, object]:
-    with open(job.log, "ab", opener=_for_owner) as output:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the command is the administrator's own
-                job.argv,
-                cwd=job.cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=[job.lock_fd],
-            )
-        except OSError as exc:
-            return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
+class Output:
+    """What the command and all that it starts print, on its way from a pipe into the log."""
+
+    def __init__(self, path: str) -> None:
+        self.is_over = False
+        self._pipe, self.inlet = os.pipe()
+        self._log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._log).st_size
+        self._child_ended, wake = os.pipe()
+        for fd in (self._child_ended, wake):
+            os.set_blocking(fd, False)
+        # Without a handler, the end of a child would not be told.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def close_inlet(self) -> None:
+        """Leave the pipe to the command: it ends when the last one lets go of it."""
+        os.close(self.inlet)
+
+    def take(self, seconds: float | None) -> None:
+        """Wait so long for something to be printed, or for the end of a child, and keep it."""
+        wait = seconds if seconds is None else max(seconds, 0.0)
+        sources = [self._child_ended] if self.is_over else [self._child_ended, self._pipe]
+        ready, _, _ = select.select(sources, [], [], wait)
+        if self._child_ended in ready:
+            with suppress(BlockingIOError):
+                os.read(self._child_ended, _CHUNK)
+        if self._pipe in ready:
+            self._keep(os.read(self._pipe, _CHUNK))
+
+    def take_rest(self) -> None:
+        """Keep what has been printed until now."""
+        while not self.is_over and select.select([self._pipe], [], [], 0)[0]:
+            self._keep(os.read(self._pipe, _CHUNK))
+
+    def take_all(self) -> None:
+        """Keep all that is printed, until nobody is left who could."""
+        while not self.is_over:
+            self.take(None)
+
+    def _keep(self, data: bytes) -> None:
+        if not data:
+            self.is_over = True
+            return
+        # A full disk must not stop who prints.
+        with suppress(OSError):
+            if self._size + len(data) > MAX_LOG_BYTES:
+                os.ftruncate(self._log, 0)
+                self._size = os.write(self._log, _CUT)
+            self._size += os.write(self._log, data)
+
+
+def _run(job: Job, output: Output) -> dict[str, object]:
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    supervisor = os.getpid()
+
+    def end_with_supervisor() -> None:
+        if libc is not None:
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            if os.getppid() != supervisor:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the command is the administrator's own
+            job.argv,
+            cwd=job.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output.inlet,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=[job.lock_fd],
+            preexec_fn=end_with_supervisor,  # noqa: PLW1509 - there is one thread
+        )
+    except OSError as exc:
+        return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
+    finally:
+        output.close_inlet()
     _forward_signals(process)
     _tell_that_it_runs()
-    why = _wait(process, job)
+    why = _wait(process, job, output)
     if why is None:
         if process.returncode or not job.may_leave:
-            _end(process, job.term_grace)
+            _end(process, job.term_grace, output)
+        output.take_rest()
         return {"exit_code": process.returncode, "error": None}
-    killed = _end(process, job.term_grace)
+    killed = _end(process, job.term_grace, output)
+    output.take_rest()
     error = f"{why} (killed after {job.term_grace:g} s)" if killed else why
-    return {"exit_code": process.returncode, "error": error, "stopped": why == _STOPPED}
+    return {"exit_code": process.returncode, "error": error, "stopped": why == STOPPED}
 
 
-def _clear_away(job: Job) -> None:
+def clear_away(after: Sequence[str], env: dict[str, str] | None = None) -> None:
     """Run what ends the rest that is no process of ours, such as a container."""
-    if job.after:
+    if after:
         with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(  # noqa: S603 - the launcher's own
-                job.after,
+                after,
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -100,63 +178,47 @@ def _clear_away(job: Job) -> None:
             )
 
 
-def _wait(process: subprocess.Popen[bytes], job: Job) -> str | None:
+def _wait(process: subprocess.Popen[bytes], job: Job, output: Output) -> str | None:
     """Return None when the command has ended by itself, or else why it must."""
-    deadline = time.monotonic() + job.timeout
-    while True:
-        left = deadline - time.monotonic()
-        try:
-            process.wait(max(0.0, min(left, _POLL_SECONDS)))
-        except subprocess.TimeoutExpired:
-            cut(job.log)
+    began = looked = time.monotonic()
+    deadline = began + job.timeout
+    while process.poll() is None:
+        now = time.monotonic()
+        if now >= looked + _POLL_SECONDS or now >= deadline:
+            looked = now
             _reap_strays(process)
             # A file, not a signal: after a restart of the host a pid may be somebody else's.
             if os.path.exists(job.stop):  # noqa: PTH110 - many times a second
-                return _STOPPED
-            if left <= 0:
+                return STOPPED
+            if now >= deadline:
                 return f"ended at its cap of {job.timeout:g} s"
-        else:
-            return None
+        output.take(min(looked + _POLL_SECONDS, deadline) - now)
+    return None
 
 
-def cut(path: str) -> None:
-    """Begin the log anew when it is too long: what talks without end must not fill the disk."""
-    try:
-        if os.stat(path).st_size > MAX_LOG_BYTES:  # noqa: PTH116 - many times a second
-            # The command appends, and so do we: it may print between the two.
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-            try:
-                os.ftruncate(fd, 0)
-                os.write(fd, _CUT)
-            finally:
-                os.close(fd)
-    except OSError:
-        return
-
-
-def _end(process: subprocess.Popen[bytes], grace: float) -> bool:
+def _end(process: subprocess.Popen[bytes], grace: float, output: Output) -> bool:
     """Ask all that is left of the command to end. Return True if something had to be killed."""
     _signal_rest(process, signal.SIGTERM)
-    if _is_gone(process, grace):
+    if _is_gone(process, grace, output):
         return False
     deadline = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < deadline:
         # Again and again: what is killed may have started something meanwhile.
         _signal_rest(process, signal.SIGKILL)
-        if _is_gone(process, _POLL_SECONDS):
+        if _is_gone(process, _POLL_SECONDS, output):
             break
     process.wait()
     return True
 
 
-def _is_gone(process: subprocess.Popen[bytes], seconds: float) -> bool:
+def _is_gone(process: subprocess.Popen[bytes], seconds: float, output: Output) -> bool:
     """Return True once nothing of the command is left, or False after so many seconds."""
     deadline = time.monotonic() + seconds
     while process.poll() is None or _rest(process):
         _reap_strays(process)
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_REST_POLL_SECONDS)
+        output.take(_REST_POLL_SECONDS)
     _reap_strays(process)
     return True
 

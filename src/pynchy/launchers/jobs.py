@@ -2,7 +2,8 @@
 
 Each attempt is a job in `<data>/runners/<group>/`. The supervisor that runs it holds the job's
 lock, so a host that was restarted sees which runners live, and reads from the job's result
-how the others ended. A session never has two.
+how the others ended. What a killed supervisor has left is ended before its runner counts as ended.
+A session never has two.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from threading import Thread
+from typing import Any
 
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import job_runner
 from pynchy.launchers.base import Launch, Runner, RunnerEnd
+from pynchy.launchers.leftovers import MARK, end_leftovers
 from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
 
@@ -38,6 +41,7 @@ _CAP = 1024 * 1024
 _WORD_SECONDS = 10.0
 _KEEP_SECONDS = 30 * 86_400.0
 MAX_BYTES = 1024**3
+_VANISHED = "the runner vanished without a result"
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -63,6 +67,7 @@ class JobLauncher(ABC):
         data.joinpath("runners").mkdir(mode=0o700, exist_ok=True)
         self._folder = Folder(data, "runners", group)
         self._settings = settings
+        self._environ: Mapping[str, str] = os.environ
         self._live: dict[str, tuple[SessionId, _Following]] = {}
         self._starting: set[SessionId] = set()
 
@@ -110,7 +115,7 @@ class JobLauncher(ABC):
             return self._live[stem][1]
         if not self._folder.exists() or not self._folder.has(f"{stem}.job"):
             return None
-        if not await asyncio.to_thread(self._is_running, stem):
+        if self._folder.has(f"{stem}.result"):
             return _Ended(await asyncio.to_thread(self._read_end, stem))
         session_id = await asyncio.to_thread(self._session_of, f"{stem}.job")
         return self._follow(stem, session_id, self._adopted_end(stem))
@@ -143,17 +148,24 @@ class JobLauncher(ABC):
         program = self.program(launch)
         self._folder.make()
         self._forget_old()
-        lock_fd = os.open(self._folder.path / f"{stem}.lock", _LOCK_FLAGS, 0o600)
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with ExitStack() as stack:
+            lock_fd, supervisor_fd = (
+                self._lock(stack, f"{stem}.{name}") for name in ("lock", "supervisor")
+            )
             # A retry counts its attempts anew; what an old one left must not pass for its own.
             self._folder.remove(f"{stem}.result")
             self._folder.remove(f"{stem}.stop")
             self.clear_way(launch)
-            self._folder.replace(f"{stem}.job", self._job(launch, program, lock_fd))
-            return self._start_supervisor(stem, lock_fd, program.env)
-        finally:
-            os.close(lock_fd)
+            fds = {"lock_fd": lock_fd, "supervisor_fd": supervisor_fd}
+            self._folder.replace(f"{stem}.job", self._job(launch, program, fds))
+            return self._start_supervisor(stem, [*fds.values()], program.env)
+
+    def _lock(self, stack: ExitStack, name: str) -> int:
+        """Take a lock, for us until the stack is closed, and for who inherits it."""
+        fd = os.open(self._folder.path / name, _LOCK_FLAGS, 0o600)
+        stack.callback(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return fd
 
     def _why_not_started(self, stem: str, process: subprocess.Popen[bytes]) -> str | None:
         """Wait for the supervisor's word. Return why the program could not be started, if so."""
@@ -182,7 +194,7 @@ class JobLauncher(ABC):
                 self._folder.remove(name)
 
     def _start_supervisor(
-        self, stem: str, lock_fd: int, env: dict[str, str]
+        self, stem: str, fds: list[int], env: dict[str, str]
     ) -> subprocess.Popen[bytes]:
         job = str(self._folder.path / f"{stem}.job")
         # Not asyncio's subprocess: closing its transport would kill a runner that is to go on.
@@ -192,11 +204,11 @@ class JobLauncher(ABC):
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pass_fds=[lock_fd],
-            env=env,
+            pass_fds=fds,
+            env={**env, MARK: job},
         )
 
-    def _job(self, launch: Launch, program: Program, lock_fd: int) -> bytes:
+    def _job(self, launch: Launch, program: Program, fds: dict[str, int]) -> bytes:
         path = self._folder.path / launch.stem
         return json.dumps(
             {
@@ -205,7 +217,7 @@ class JobLauncher(ABC):
                 "timeout": self._settings.timeout.total_seconds(),
                 "term_grace": self._settings.term_grace.total_seconds(),
                 "session_id": launch.session_id,
-                "lock_fd": lock_fd,
+                **fds,
                 "log": f"{path}.log",
                 "stop": f"{path}.stop",
                 "result": f"{path}.result",
@@ -216,21 +228,54 @@ class JobLauncher(ABC):
 
     async def _child_end(self, stem: str, process: subprocess.Popen[bytes]) -> RunnerEnd:
         await _end_of(process)
-        return await asyncio.to_thread(self._read_end, stem)
+        return await self._end_for_good(stem)
 
     async def _adopted_end(self, stem: str) -> RunnerEnd:
-        while await asyncio.to_thread(self._is_running, stem):  # noqa: ASYNC110 - see below
+        while await asyncio.to_thread(self._is_supervised, stem):  # noqa: ASYNC110 - see below
             # Another host's child: there is no event to wait for, only its lock.
             await asyncio.sleep(_ADOPTED_POLL_SECONDS)
+        return await self._end_for_good(stem)
+
+    async def _end_for_good(self, stem: str) -> RunnerEnd:
+        """Return how the runner ended, once nothing is left of it."""
+        while not self._folder.has(f"{stem}.result"):
+            await asyncio.to_thread(self._end_what_is_left, stem)
+            if self._folder.has(f"{stem}.result"):
+                break
+            # Not ours to end: the session stays taken for as long as it lives.
+            await asyncio.sleep(_ADOPTED_POLL_SECONDS)
         return await asyncio.to_thread(self._read_end, stem)
+
+    def _end_what_is_left(self, stem: str) -> None:
+        """End what the supervisor would have ended, and write the result in its place."""
+        job, lock = (self._folder.path / f"{stem}.{name}" for name in ("job", "lock"))
+        grace = self._settings.term_grace.total_seconds()
+        count, left = end_leftovers(job, lock, grace)
+        job_runner.clear_away(self._after(job.name), dict(self._environ))
+        if left or self._is_locked(stem):
+            log.warning("runner.not_ended", extra={"job": stem, "pids": left})
+            return
+        log.warning("runner.supervisor_vanished", extra={"job": stem, "ended": count})
+        why = f"{_VANISHED}; what was left of it was ended" if count else _VANISHED
+        stopped = self._folder.has(f"{stem}.stop")
+        why = f"{job_runner.STOPPED}; {why}" if stopped else why
+        result = {"exit_code": None, "error": why, "stopped": stopped}
+        self._folder.replace(f"{stem}.result", json.dumps(result).encode())
 
     def _is_running(self, stem: str) -> bool:
         # A process that the command left behind may hold the lock longer than the command lived.
         return not self._folder.has(f"{stem}.result") and self._is_locked(stem)
 
-    def _is_locked(self, stem: str) -> bool:
+    def _is_supervised(self, stem: str) -> bool:
+        """Return True while the supervisor itself lives, not only what it has started."""
+        if not self._folder.has(f"{stem}.supervisor"):  # begun by an older version of us
+            return self._is_running(stem)
+        has_result = self._folder.has(f"{stem}.result")
+        return not has_result and self._is_locked(stem, "supervisor")
+
+    def _is_locked(self, stem: str, kind: str = "lock") -> bool:
         try:
-            fd = self._folder.open_file(f"{stem}.lock")
+            fd = self._folder.open_file(f"{stem}.{kind}")
         except OSError:
             return False
         try:
@@ -245,7 +290,7 @@ class JobLauncher(ABC):
         try:
             result = json.loads(self._folder.read(f"{stem}.result", _CAP))
         except (OSError, ValueError):
-            return RunnerEnd("the runner vanished without a result")
+            return RunnerEnd(_VANISHED)
         stopped = bool(result.get("stopped"))
         if result["error"]:
             words = "" if stopped else self._last_words(stem)
@@ -262,10 +307,17 @@ class JobLauncher(ABC):
         return ""
 
     def _session_of(self, name: str) -> SessionId:
+        return SessionId(str(self._read_job(name).get("session_id", "")))
+
+    def _after(self, name: str) -> list[str]:
+        return [str(word) for word in self._read_job(name).get("after", ())]
+
+    def _read_job(self, name: str) -> dict[str, Any]:
         try:
-            return SessionId(str(json.loads(self._folder.read(name, _CAP))["session_id"]))
-        except (OSError, ValueError, KeyError):
-            return SessionId("")
+            job = json.loads(self._folder.read(name, _CAP))
+        except (OSError, ValueError):
+            return {}
+        return job if isinstance(job, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

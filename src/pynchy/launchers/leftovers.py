@@ -1,0 +1,109 @@
+"""What a killed supervisor has left of a runner: find it and end it.
+
+A supervisor ends all that its runner has started. One that was killed cannot, so the host looks for
+the processes that bear the job's mark in their environment or hold its lock, for all below them,
+and for all in a session that one of them has begun. Who has given up all of these is not found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pynchy.launchers.job_runner import descendants
+
+# What every process of a job inherits: where the job's file is.
+MARK = "PYNCHY_JOB"
+_POLL_SECONDS = 0.05
+_KILL_SECONDS = 5.0
+
+
+def end_leftovers(job: Path, lock: Path, grace_seconds: float) -> tuple[int, list[int]]:
+    """Ask them to end, and kill them after the grace.
+
+    Return how many there were, and those that could not be ended.
+    """
+    found = find_leftovers(job, lock)
+    left = _end(job, lock, signal.SIGTERM, grace_seconds) if found else []
+    if left:
+        left = _end(job, lock, signal.SIGKILL, _KILL_SECONDS)
+    return len(found), left
+
+
+def find_leftovers(job: Path, lock: Path) -> list[int]:
+    """Return the living processes of that job; none where there is no /proc."""
+    if sys.platform != "linux":
+        return []
+    mark, file = os.fsencode(f"{MARK}={job}"), _identity(str(lock))
+    pids = {pid for pid in _others() if _bears(pid, mark) or (file and _holds(pid, file))}
+    pids |= {pid for pid in _others() if _session_of(pid) in pids}
+    below = {pid for found in pids for pid in descendants(found)}
+    return sorted(pid for pid in pids | below if _is_alive(pid))
+
+
+def _end(job: Path, lock: Path, number: signal.Signals, seconds: float) -> list[int]:
+    deadline = time.monotonic() + seconds
+    asked: set[int] = set()
+    while left := find_leftovers(job, lock):
+        for pid in left:
+            # To be asked once is enough, and what is killed may have started something meanwhile.
+            if pid not in asked or number is signal.SIGKILL:
+                _signal(pid, number)
+        asked.update(left)
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_POLL_SECONDS)
+    return left
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(OSError):
+        os.kill(pid, number)
+
+
+def _others() -> Iterator[int]:
+    own = os.getpid()
+    return (int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != own)
+
+
+def _bears(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _holds(pid: int, file: tuple[int, int]) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(_identity(f"{folder}/{name}") == file for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        info = os.stat(path)  # noqa: PTH116 - many of them
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(") ")[2][:1] not in {"Z", "X"}
