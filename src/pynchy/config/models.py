@@ -37,12 +37,15 @@ SLACK = "slack"
 WEB = "web"
 WHATSAPP = "whatsapp"
 _AGENT = ("agent", "runner", "args")
-_BOX = ("home", "workspace", "read", "write", "pass_env", "network", "proxy", "memory", "pids")
+_BOX = (
+    *("home", "workspace", "read", "write", "pass_env"),
+    *("network", "proxy", "memory", "pids", "disk"),
+)
 # The settings that not every kind of launcher has, the one that it needs first.
 KINDS: dict[str, tuple[str, ...]] = {
     "command": ("command", "cwd"),
     "process": (*_AGENT, "cwd"),
-    "bubblewrap": (*_AGENT, *_BOX, "hide"),
+    "bubblewrap": (*_AGENT, *_BOX, "hide", "unix_sockets"),
     "docker": (*_AGENT, *_BOX, "image", "engine", "options"),
 }
 # The kinds that put the agent into a box of its own.
@@ -211,8 +214,10 @@ class LauncherSettings(_Table):
         default=None,
         description='an address with a port from 1024 on, such as "127.0.0.1:8080"',
     )
+    unix_sockets: bool = Field(default=False, strict=True, description="true or false")
     memory: Size = 4 * 1024**3
     pids: Count = 1024
+    disk: Size = 10 * 1024**3
     image: Image = Field(
         default="pynchy-agent", description='the name of an image, such as "pynchy-agent"'
     )
@@ -235,6 +240,11 @@ class LauncherSettings(_Table):
     def is_box(self) -> bool:
         """True if the agent is put into a box."""
         return self.kind in BOXES
+
+    @property
+    def has_unix_sockets(self) -> bool:
+        """True if programs in a box may make Unix sockets, and reach those that they see."""
+        return self.unix_sockets or self.network == "host"
 
     def places(self, data: Path, group: str, environ: Mapping[str, str]) -> tuple[str, str]:
         """Return the HOME and the folder that a new session works in."""

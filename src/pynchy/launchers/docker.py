@@ -20,13 +20,15 @@ from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
 from pynchy.launchers.jobs import Program
-from pynchy.launchers.sandbox import SOCKET_INSIDE, Bind, Sandbox, SandboxLauncher
+from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher
 from pynchy.model import SessionId
 
 log = logging.getLogger(__name__)
 
 LABEL = "pynchy"
 IPC, HOME, WORKSPACE = "/ipc", "/home/agent", "/workspace"
+# Where a container finds the far end of its way out.
+SOCKET_INSIDE = "/run/pynchy/proxy"
 _ENGINE_SECONDS = 20.0
 _NAME_LETTERS = 24
 # What the engine's own command needs of the environment must not be changed by the agent's.
@@ -84,7 +86,9 @@ class DockerLauncher(SandboxLauncher):
 
     def _command(self, box: Sandbox) -> list[str]:
         boxed = ["python3", "-P", "-m", "agent_runner.boxed"]
-        return self.first(boxed, box.command) if self._settings.proxy else box.command
+        if not self._settings.proxy:
+            return box.command
+        return self.first(boxed, box.command, "--socket", SOCKET_INSIDE)
 
     def _labels(self, launch: Launch) -> Iterator[str]:
         labels = {"data": self._key(), "session": launch.session_id, "launch": launch.stem}

@@ -30,8 +30,6 @@ PYNCHY = Path(__file__).resolve().parents[2]
 
 # The agent's own: its folders in the mailbox, and whether it may write there.
 MAILBOX = {"tasks": True, "responses": False, "input": False}
-# Where a box finds the far end of its way out.
-SOCKET_INSIDE = "/run/pynchy/proxy"
 
 
 def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
@@ -187,8 +185,11 @@ class SandboxLauncher(JobLauncher):
         return self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
 
     def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
-        """Return the command with what comes before it in the box."""
-        return [*boxed, *options, *self._way_out(), "--", *command]
+        """Return the command with what comes before it in the box, which may lead out of it."""
+        if self._settings.proxy:
+            _, port = split_address(self._settings.proxy)
+            options = (*options, "--port", str(port))
+        return [*boxed, *options, "--", *command]
 
     def monitored(self, argv: list[str], *options: str) -> list[str]:
         """Return what runs the box with its monitor before it."""
@@ -196,12 +197,6 @@ class SandboxLauncher(JobLauncher):
             host, port = split_address(self._settings.proxy)
             options = (*options, "--proxy", host, str(port))
         return [*run_alone(sandbox_monitor.__name__), *options, "--", *argv]
-
-    def _way_out(self) -> tuple[str, ...]:
-        if not self._settings.proxy:
-            return ()
-        _, port = split_address(self._settings.proxy)
-        return ("--port", str(port), "--socket", SOCKET_INSIDE)
 
     def _places(self, launch: Launch) -> tuple[Path, Path, Path]:
         """Return home, workspace and working folder. Raise DeliveryFailed if they do not fit."""

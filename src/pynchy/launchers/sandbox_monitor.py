@@ -4,7 +4,9 @@
 
 Stands between the supervisor and the program that makes the box, and dies with the supervisor.
 A box that takes more than it may is ended as a whole: its first process is killed, and with it,
-by the kernel, all others. `{sockets}` in the command becomes a folder with the socket `proxy`.
+by the kernel, all others. In the command, `{filter}` becomes the descriptor of a filter for system
+calls. The way out begins at `{channel}`, the descriptor of a socket on which the box sends the
+other ends of its connections, or in `{sockets}`, a folder with the socket `proxy`.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
 from agent_runner.relay import relay
+from pynchy.launchers import syscall_filter
 from pynchy.launchers.job_runner import descendants
 
+FILTER = "{filter}"
+CHANNEL = "{channel}"
 SOCKETS = "{sockets}"
 SOCKET = "proxy"
 OVER_LIMIT = 137
@@ -57,9 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = Event()
     # Who is asked to end is the agent, by the supervisor; we stay for as long as it lives.
     signal.signal(signal.SIGTERM, lambda *_: asked.set())
-    with _way_out(options.proxy) as folder:
-        command = [part.replace(SOCKETS, folder) for part in options.command]
-        process = _start(command, deaf=options.deaf)
+    _give_up_what_the_host_has()
+    with ExitStack() as stack:
+        command, fds = _filled_in(options, stack)
+        process = _start(command, fds, deaf=options.deaf)
         began = time.monotonic()
         while True:
             try:
@@ -73,7 +79,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return code if code >= 0 else 128 - code
 
 
-def _start(command: list[str], *, deaf: bool) -> subprocess.Popen[bytes]:
+def _give_up_what_the_host_has() -> None:
+    """Leave the host's groups, where that is allowed, and its keys."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+    syscall_filter.leave_session_keyring()
+
+
+def _filled_in(options: argparse.Namespace, stack: ExitStack) -> tuple[list[str], list[int]]:
+    """Return the command with what it asks for in its place, and the descriptors that it has."""
+    command: list[str] = options.command
+    fds: list[int] = []
+
+    def give(name: str, fd: int) -> None:
+        fds.append(fd)
+        # The first is the launcher's own; whatever follows may be an agent's word.
+        command[command.index(name)] = str(fd)
+
+    if FILTER in command:
+        give(FILTER, stack.enter_context(_filter(with_sockets=options.unix_sockets)))
+    if options.proxy and CHANNEL in command:
+        give(CHANNEL, stack.enter_context(_channel(*options.proxy)))
+    elif options.proxy:
+        folder = stack.enter_context(_folder_with_socket(*options.proxy))
+        command = [part.replace(SOCKETS, folder) for part in command]
+    return command, fds
+
+
+def _start(command: list[str], fds: list[int], *, deaf: bool) -> subprocess.Popen[bytes]:
     """Start what makes the box, with requests to end held back if it is to be deaf.
 
     bwrap that is asked to end would take the box with it before the agent could end in order. The
@@ -83,7 +116,7 @@ def _start(command: list[str], *, deaf: bool) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         # The job's lock, which we have inherited, stays with us: who has a lock can let go of it.
-        return subprocess.Popen(command, close_fds=True)  # noqa: S603 - the launcher's own
+        return subprocess.Popen(command, pass_fds=fds)  # noqa: S603 - the launcher's own
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
@@ -133,12 +166,46 @@ def _usage_of(pid: int) -> Usage:
 
 
 @contextmanager
-def _way_out(proxy: list[str] | None) -> Iterator[str]:
+def _filter(*, with_sockets: bool) -> Iterator[int]:
+    """Yield a descriptor from which the filter for system calls can be read."""
+    content = syscall_filter.filter_bytes(syscall_filter.own_abi(), with_sockets=with_sockets)
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()
+
+
+@contextmanager
+def _channel(host: str, port: str) -> Iterator[int]:
+    """Yield the descriptor on which a box sends its connections; no file leads there."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    relay(_Sent(ours), lambda: _connect(host, int(port)))
+    with ours, theirs:
+        yield theirs.fileno()
+
+
+class _Sent:
+    """The connections that come in over a channel, each as the other end of a pair."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+
+    def accept(self) -> tuple[socket.socket, None]:
+        """Return the next one. Raise OSError when there will be none."""
+        while True:
+            data, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
+            if not data:
+                raise OSError("the box has ended")
+            for fd in fds:
+                try:
+                    return socket.socket(fileno=fd), None
+                except OSError:  # whatever was sent, it is no connection
+                    os.close(fd)
+
+
+@contextmanager
+def _folder_with_socket(host: str, port: str) -> Iterator[str]:
     """Open the far end for as long as the box is there, and yield the folder of its socket."""
-    if proxy is None:
-        yield ""
-        return
-    host, port = proxy
     # Short, whatever the data folder is called: a socket's path has 107 bytes.
     folder = tempfile.mkdtemp(prefix="pynchy-box-")
     try:
@@ -170,6 +237,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--proxy", nargs=2, help="the only address that the box may reach")
     parser.add_argument("--memory", type=int, help="bytes that the box may take")
     parser.add_argument("--tasks", type=int, help="processes and threads that it may have")
+    parser.add_argument("--unix-sockets", action="store_true", help="let the filter pass sockets")
     parser.add_argument("--deaf", action="store_true", help="hold back requests to end")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser

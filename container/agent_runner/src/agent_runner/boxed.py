@@ -1,6 +1,7 @@
 """The first program in a box: becomes the agent's user, opens the one way out, runs the command.
 
-    python -m agent_runner.boxed [--uid N] [--processes N] [--port N --socket PATH] -- …
+    python -m agent_runner.boxed [--uid N] [--processes N] [--file-bytes N] [--cwd PATH]
+                                 [--port N (--socket PATH | --channel FD)] -- …
 
 What it does not need to stay for, it makes way for: without a way out it becomes the command. The
 command's environment may come in one variable, so that nothing that runs before it heeds it.
@@ -14,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from agent_runner.relay import relay
@@ -32,12 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     if options.uid is not None:
         _become(options.uid)
-    _limit(options.processes)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_NPROC, options.processes)
+    _limit(resource.RLIMIT_FSIZE, options.file_bytes)
     _take_environment()
     try:
+        # Only now: the folder may be the agent's alone.
+        os.chdir(options.cwd)
         if options.port is None:
             os.execvp(options.command[0], options.command)  # noqa: S606 - that is its purpose
-        return _run_beside_relay(options.command, options.port, options.socket)
+        return _run_beside_relay(options.command, options.port, _way_out(options))
     except OSError as exc:
         what = f"{options.command[0]} cannot be started in its box: {exc.strerror}"
         print(f"agent_runner: {what}", file=sys.stderr)  # noqa: T201 - a program's last words
@@ -50,10 +55,13 @@ def _become(uid: int) -> None:
     os.setuid(uid)
 
 
-def _limit(processes: int | None) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if processes is not None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+def _limit(what: int, most: int | None) -> None:
+    if most is None:
+        return
+    _, allowed = resource.getrlimit(what)
+    # Nobody can raise what the host itself was given.
+    most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+    resource.setrlimit(what, (most, most))
 
 
 def _take_environment() -> None:
@@ -62,12 +70,28 @@ def _take_environment() -> None:
         os.environ.update(json.loads(told))
 
 
-def _run_beside_relay(command: list[str], port: int, path: str) -> int:
-    def connect() -> socket.socket:
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(path)
-        return far
+def _way_out(options: argparse.Namespace) -> Callable[[], socket.socket]:
+    """Return what begins a connection to outside: by a socket file, or by a socket that is sent."""
+    if options.channel is None:
 
+        def connect() -> socket.socket:
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(options.socket)
+            return far
+
+        return connect
+    channel = socket.socket(fileno=options.channel)
+
+    def send() -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(channel, [b"."], [theirs.fileno()])
+        return ours
+
+    return send
+
+
+def _run_beside_relay(command: list[str], port: int, connect: Callable[[], socket.socket]) -> int:
     listener = socket.create_server(("127.0.0.1", port))
     relay(listener, connect)
     process = subprocess.Popen(command)  # noqa: S603 - that is its purpose
@@ -89,8 +113,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--uid", type=int, help="the user to become")
     parser.add_argument("--processes", type=int, help="how many this user may have in the box")
+    parser.add_argument("--file-bytes", type=int, help="how long a file may become")
+    parser.add_argument("--cwd", default=".", help="the folder to run it in")
     parser.add_argument("--port", type=int, help="where on loopback the way out begins")
     parser.add_argument("--socket", help="the socket where it leads to")
+    parser.add_argument("--channel", type=int, help="the descriptor that it leads to instead")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser
 
