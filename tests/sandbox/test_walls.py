@@ -231,6 +231,45 @@ async def test_a_box_that_takes_more_than_it_may_is_ended_as_a_whole(
     assert boxes.pids() == []
 
 
+FILES = """
+pathlib.Path("files").mkdir()
+while True:
+    pathlib.Path("files", os.urandom(8).hex()).write_bytes(bytes(1_000_000))
+    time.sleep(0.01)
+"""
+NAMES = """
+pathlib.Path.home().joinpath("names").mkdir()
+while True:
+    pathlib.Path.home().joinpath("names", os.urandom(8).hex()).touch()
+"""
+
+
+@pytest.mark.parametrize("code", [FILES, NAMES], ids=["large", "many"])
+async def test_a_box_that_fills_the_disk_is_ended_and_that_is_said(boxes: Boxes, code: str) -> None:
+    await boxes.open(code, disk="20MiB")
+
+    ended = await boxes.host.session_is(boxes.host.run("team"), "ended")
+
+    assert "ended: it took more than 20 MiB of the disk" in ended["detail"]
+    assert boxes.pids() == []
+
+
+async def test_a_box_cannot_make_a_single_file_longer_than_the_limit_for_the_disk(
+    boxes: Boxes,
+) -> None:
+    code = """
+def write_much():
+    with open("large", "wb", buffering=0) as file:
+        for _ in range(3):
+            file.write(bytes(1024 * 1024))
+report["large"] = attempt(write_much)
+"""
+    await boxes.open(code, disk="2MiB")
+
+    assert (await boxes.visit())["large"] == "EFBIG"
+    assert (boxes.work / "large").stat().st_size == 2 * 1024**2
+
+
 async def test_a_box_ends_with_its_supervisor_also_when_that_is_killed(boxes: Boxes) -> None:
     await boxes.open("pathlib.Path('here').touch(); time.sleep(600)")
     session_id = boxes.host.run("team")
@@ -254,6 +293,29 @@ def supervisors_of(boxes: Boxes) -> list[int]:
             if job_runner.__file__ in words and str(boxes.host.data) in words[-2]:
                 found.append(int(path.parts[2]))
     return found
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start an agent as another user")
+async def test_an_agent_of_another_user_starts_in_the_workspace_that_pynchy_makes(
+    boxes: Boxes, tmp_path: Path
+) -> None:
+    program = tmp_path / "programs" / "visitor"
+    program.parent.mkdir()
+    settings = boxes.settings(WRITES + "report['uid'] = os.getuid()", read=[str(program.parent)])
+    (boxes.work / "visitor").rename(program)
+    lines = [line for line in settings.splitlines() if not line.startswith(("workspace", "home"))]
+    told = "\n".join(lines).replace(str(boxes.work / "visitor"), str(program))
+    boxes.host.configure(f"{told}\n[groups.team]\nagent_uid = 54321\n")
+    await boxes.host.start()
+
+    await boxes.host.session_is(boxes.host.run("team"), "ended")
+
+    own = boxes.host.data / "boxes" / "team"
+    assert (own / "workspace" / "report.json").exists(), boxes.log()
+    report = json.loads((own / "workspace" / "report.json").read_text())
+    assert report["uid"] == 54321
+    assert {report[name] for name in ("tasks", "workspace", "home", "temporary")} == {"done"}
+    assert (own / "workspace" / "mine").stat().st_uid == (own / "home").stat().st_uid == 54321
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start an agent as another user")

@@ -177,7 +177,7 @@ class BubblewrapLauncher(SandboxLauncher):
         return _folders(parent for parent in path.parents if self._is_hidden(parent))
 
     def _first_options(self, box: Sandbox) -> Iterator[str]:
-        yield from ("--cwd", box.cwd)
+        yield from ("--cwd", box.cwd, "--file-bytes", str(self._settings.disk))
         if self._settings.proxy:
             yield from ("--channel", sandbox_monitor.CHANNEL)
         if self._uid is not None:

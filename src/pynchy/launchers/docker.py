@@ -117,6 +117,7 @@ class DockerLauncher(SandboxLauncher):
         memory = str(self._settings.memory)
         yield from ("--memory", memory, "--memory-swap", memory)
         yield from ("--pids-limit", str(self._settings.pids))
+        yield from ("--ulimit", f"fsize={self._settings.disk}")
         yield from ("--tmpfs", f"/tmp:rw,nosuid,nodev,mode=1777,size={memory}")  # noqa: S108 - of the box
 
     def _variables(self, env: dict[str, str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,6 +37,10 @@ _AFTER_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CHUNK = 64 * 1024
+_DISK_POLL_SECONDS = 1.0
+_DISK_REST_SHARE = 20.0
+# What a file takes even if it is empty, more or less.
+_FILE_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ class Job:
     result: str
     may_leave: bool
     after: tuple[str, ...] = ()
+    # Folders that may together grow by so many bytes.
+    folders: tuple[str, ...] = ()
+    disk: int = 0
 
 
 def main(job_path: str) -> int:
@@ -124,6 +132,40 @@ class Output:
             self._size += os.write(self._log, data)
 
 
+class DiskWatch:
+    """Notices when folders have grown by more than they may. `why` then says so."""
+
+    def __init__(self, folders: Sequence[str], most: int) -> None:
+        self.why: str | None = None
+        self._folders = folders
+        self._most = most
+
+    def start(self) -> None:
+        """Look again and again, in a thread: a large folder takes long."""
+        if self._folders:
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        before = None
+        while self.why is None:
+            began = time.monotonic()
+            size = sum(map(_size_of, self._folders))
+            before = size if before is None else before
+            if size - before > self._most:
+                self.why = f"ended: it took more than {self._most // 1024**2} MiB of the disk"
+            time.sleep(max(_DISK_POLL_SECONDS, (time.monotonic() - began) * _DISK_REST_SHARE))
+
+
+def _size_of(folder: str) -> int:
+    """Return what the folder takes on the disk; what cannot be looked at takes nothing."""
+    total = 0
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            with suppress(OSError):
+                total += os.lstat(f"{place}/{name}").st_blocks * 512 + _FILE_BYTES
+    return total
+
+
 def _run(job: Job, output: Output) -> dict[str, object]:
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     supervisor = os.getpid()
@@ -151,7 +193,9 @@ def _run(job: Job, output: Output) -> dict[str, object]:
         output.close_inlet()
     _forward_signals(process)
     _tell_that_it_runs()
-    why = _wait(process, job, output)
+    watch = DiskWatch(job.folders, job.disk)
+    watch.start()
+    why = _wait(process, job, output, watch)
     if why is None:
         if process.returncode or not job.may_leave:
             _end(process, job.term_grace, output)
@@ -178,7 +222,9 @@ def clear_away(after: Sequence[str], env: dict[str, str] | None = None) -> None:
             )
 
 
-def _wait(process: subprocess.Popen[bytes], job: Job, output: Output) -> str | None:
+def _wait(
+    process: subprocess.Popen[bytes], job: Job, output: Output, watch: DiskWatch
+) -> str | None:
     """Return None when the command has ended by itself, or else why it must."""
     began = looked = time.monotonic()
     deadline = began + job.timeout
@@ -190,6 +236,8 @@ def _wait(process: subprocess.Popen[bytes], job: Job, output: Output) -> str | N
             # A file, not a signal: after a restart of the host a pid may be somebody else's.
             if os.path.exists(job.stop):  # noqa: PTH110 - many times a second
                 return STOPPED
+            if watch.why is not None:
+                return watch.why
             if now >= deadline:
                 return f"ended at its cap of {job.timeout:g} s"
         output.take(min(looked + _POLL_SECONDS, deadline) - now)

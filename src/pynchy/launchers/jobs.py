@@ -47,12 +47,16 @@ _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a launch starts, never through a shell, and what is run when that has ended."""
+    """What a launch starts, never through a shell, and what is run when that has ended.
+
+    `folders` are those whose growth is limited.
+    """
 
     argv: list[str]
     cwd: str | None
     env: dict[str, str]
     after: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class JobLauncher(ABC):
@@ -222,6 +226,8 @@ class JobLauncher(ABC):
                 "stop": f"{path}.stop",
                 "result": f"{path}.result",
                 "after": program.after,
+                "folders": program.folders,
+                "disk": self._settings.disk,
                 "may_leave": self.may_leave,
             }
         ).encode()

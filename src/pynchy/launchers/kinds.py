@@ -5,6 +5,7 @@ Nothing is claimed that is not so: who runs as the host's own user without a box
 
 from __future__ import annotations
 
+import grp
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,18 +95,37 @@ def _box(launcher: LauncherSettings, uid: int | None) -> str:
         where = "in a box (bubblewrap): sees this machine's programs,"
     network = _NETWORKS.get(launcher.network, f"no network but {launcher.proxy}")
     parts = [f"{where} its mailbox, its home and its workspace{_besides(launcher)}"]
-    if launcher.kind == "bubblewrap":
-        parts.append("reads what you can read elsewhere but in homes (/etc, /opt, /srv, /var)")
     parts.append(network)
     if launcher.options:
         # They come last on the engine's command line, and can take any wall down. Their values
         # may be secret.
-        names = [word.partition("=")[0] for word in launcher.options if word.startswith("-")]
-        parts.append(f"with options of yours: {' '.join(names)}")
-    parts.append(f"at most {launcher.memory // _MIB} MiB and {launcher.pids} processes and threads")
+        words = [word.partition("=")[0] for word in launcher.options if word.startswith("-")]
+        parts.append(f"with options of yours: {' '.join(words)}")
+    parts.append(
+        f"at most {launcher.memory // _MIB} MiB and {launcher.pids} processes and threads, and "
+        f"{launcher.disk // _MIB} MiB more on the disk than before"
+    )
+    if launcher.kind == "docker" or launcher.has_unix_sockets:
+        parts.append("reaches sockets that lie in folders that it sees")
+    if launcher.kind == "bubblewrap" and uid is None and (names := _groups()):
+        parts.append(f"keeps your groups for files that it sees ({', '.join(names)})")
     if not (os.getuid() if uid is None else uid):
         parts.append("it is root without root's powers: set agent_uid to make it somebody else")
     return "; ".join(parts)
+
+
+def _groups() -> list[str]:
+    """Return the groups that a box cannot leave: only root may, for whoever it starts."""
+    if os.getuid() == 0:
+        return []
+    return [_group_name(number) for number in sorted({*os.getgroups()} - {os.getgid()})]
+
+
+def _group_name(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
 
 
 def _besides(launcher: LauncherSettings) -> str:

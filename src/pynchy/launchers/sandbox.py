@@ -182,7 +182,8 @@ class SandboxLauncher(JobLauncher):
         command += ["--session", launch.session_id, *settings.args]
         binds = list(self._binds(mailbox, home, workspace))
         env["HOME"] = self.inside(home)
-        return self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
+        made = self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
+        return replace(made, folders=tuple(str(bind.source) for bind in binds if bind.writable))
 
     def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
         """Return the command with what comes before it in the box, which may lead out of it."""
