@@ -23,7 +23,7 @@ from typing import Any
 IMAGE = "pynchy-agent"
 _VALUES = ("--name", "--user", "--userns", "--network", "--memory", "--memory-swap", "--pids-limit")
 _VALUES += ("--workdir", "--entrypoint", "--cpus")
-_LISTS = ("--label", "--mount", "--env", "--cap-drop", "--security-opt", "--tmpfs")
+_LISTS = ("--label", "--mount", "--env", "--cap-drop", "--security-opt", "--tmpfs", "--ulimit")
 _SWITCHES = ("--rm", "--init", "--read-only")
 _REFUSED = 125
 _MESSAGE_BYTES = 1024 * 1024

@@ -371,6 +371,28 @@ async def test_the_runner_program_is_told_what_to_run_and_where_the_session_live
     await launcher.close()
 
 
+async def test_a_runner_is_started_though_its_task_has_a_nul_in_it(
+    bench: Bench, launch: Launch
+) -> None:
+    runner = await bench.launcher.start(replace(launch, agent="cl\0de", task="Mend\0it"))
+
+    bench.end(runner, 0)
+
+    assert (await runner.ended()).error is None
+
+
+async def test_what_a_variable_cannot_hold_is_told_as_well_as_it_can_be(
+    tmp_path: Path, launch: Launch
+) -> None:
+    launcher = process_launcher(tmp_path, TELL, cwd="/")
+
+    await (await launcher.start(replace(launch, agent="cl\0de", task="Mend\0it"))).ended()
+
+    told = json.loads(launch.initial.with_name("told").read_text())
+    assert (told["PYNCHY_AGENT"], told["PYNCHY_TASK"]) == ("cl\ufffdde", "Mend\ufffdit")
+    await launcher.close()
+
+
 async def test_a_person_may_choose_another_agent_and_an_unknown_place_is_the_launchers_own(
     tmp_path: Path, launch: Launch
 ) -> None:

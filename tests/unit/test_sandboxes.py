@@ -257,6 +257,7 @@ def test_a_container_has_its_mounts_limits_labels_and_no_way_out(
         "--memory": str(1024**3),
         "--memory-swap": str(1024**3),
         "--pids-limit": "64",
+        "--ulimit": f"fsize={10 * 1024**3}",
         "--workdir": "/workspace",
     }
     assert {option: values_of(argv, option) for option in expected} == {
@@ -336,7 +337,12 @@ def test_a_folder_that_cannot_be_said_to_the_engine_is_refused(
         ),
         (
             {"launcher": settings_of("bubblewrap")},
-            "its workspace; reads what you can read elsewhere but in homes (/etc",
+            "threads, and 10240 MiB more on the disk than before",
+            True,
+        ),
+        (
+            {"launcher": settings_of("bubblewrap", unix_sockets=True)},
+            "reaches sockets that lie in folders that it sees",
             True,
         ),
     ],
@@ -348,3 +354,36 @@ def test_how_isolated_an_agent_is_is_said_in_plain_words(
 
     assert words in found.words
     assert found.is_walled is is_walled
+
+
+def test_groups_that_a_box_cannot_leave_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxed_agent = GroupSettings.model_validate({"launcher": settings_of("bubblewrap")})
+    monkeypatch.setattr(os, "getgroups", lambda: [os.getgid(), 54_399])
+
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    as_a_user = isolation_of(boxed_agent).words
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    as_root = isolation_of(boxed_agent).words
+
+    assert "keeps your groups for files that it sees (54399)" in as_a_user
+    assert "groups" not in as_root
+
+
+def test_sockets_in_a_box_are_refused_unless_they_are_allowed(
+    data: Path, launch: Launch, environ: dict[str, str]
+) -> None:
+    for settings, is_allowed in (({}, False), ({"unix_sockets": True}, True)):
+        argv = bubblewrap(data, environ, **settings).program(launch).argv
+        assert ("--unix-sockets" in argv) is is_allowed
+        assert values_of(argv, "--seccomp") == ["{filter}"]
+    assert "--unix-sockets" in bubblewrap(data, environ, network="host").program(launch).argv
+
+
+def test_a_box_is_not_made_where_its_filter_cannot_be(
+    data: Path, launch: Launch, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = os.uname_result(("Linux", "here", "6.1", "1", "pdp11"))
+    monkeypatch.setattr(os, "uname", lambda: kind)
+
+    with pytest.raises(DeliveryFailed, match="a machine of the kind pdp11: use docker"):
+        bubblewrap(data, environ).program(launch)

@@ -10,6 +10,9 @@ from pynchy.launchers.base import Launch
 from pynchy.launchers.jobs import JobLauncher, Program
 from pynchy.model import GroupName
 
+# Stands for what cannot be said.
+_REPLACED = "\N{REPLACEMENT CHARACTER}"
+
 
 class CommandLauncher(JobLauncher):
     """Runs the group's command for each launch. It may put something into the background."""
@@ -43,5 +46,6 @@ def runner_environ(launch: Launch) -> dict[str, str]:
     return {
         "PYNCHY_IPC_DIR": str(launch.ipc_dir),
         "PYNCHY_SESSION_ID": launch.session_id,
-        **{name: value for name, value in known.items() if value},
+        # An agent's own words, and a variable cannot hold everything that JSON can.
+        **{name: value.replace("\0", _REPLACED) for name, value in known.items() if value},
     }

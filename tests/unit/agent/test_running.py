@@ -329,6 +329,7 @@ def test_a_first_prompt_begins_a_session_and_a_second_goes_on_with_it(runs: Runs
         '{"v": 1, "prompt": " "}',
         '{"v": 1, "prompt": 7}',
         '{"v": 1, "request_id": "../x", "prompt": "x"}',
+        '{"v": 1, "session_id": "s\\u0000", "prompt": "x"}',
     ],
 )
 def test_an_initial_that_cannot_be_used_is_refused(runs: Runs, initial: str) -> None:

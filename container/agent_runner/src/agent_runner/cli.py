@@ -67,6 +67,8 @@ def _job(
     initial = load_start(options.initial)
     ipc_dir = find_ipc_dir(options.initial).absolute()
     session_id = options.session or initial.session_id or os.environ.get("PYNCHY_SESSION_ID")
+    if "\0" in (session_id or ""):
+        raise BadFile(f"{options.initial}: its session_id has a NUL in it")
     env = {
         **os.environ,
         # Whoever started us may have changed the folder and not this; OpenCode believes it.
