@@ -41,9 +41,9 @@ _PROGRAMS = (
     *map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")),
     *map(Path, ("/nix/store", "/gnu/store", "/sys/devices/system/cpu")),
 )
-# What programs look up. Everything else in /etc is about services and people: keys, passwords.
+# What programs look up, as patterns. Other files in /etc are about services and people.
 _LOOKED_UP = (
-    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path"),
+    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*"),
     *("passwd", "group", "nsswitch.conf", "hosts", "host.conf", "hostname", "resolv.conf"),
     *("gai.conf", "networks", "protocols", "services", "rpc", "ethertypes", "netconfig"),
     *("localtime", "timezone", "locale.alias", "locale.conf", "os-release", "debian_version"),
@@ -52,7 +52,8 @@ _LOOKED_UP = (
     *("pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust/extracted"),
     *("pki/java", "crypto-policies", "gnutls", "shells", "profile", "profile.d", "bash.bashrc"),
     *("bashrc", "bash_completion.d", "inputrc", "terminfo", "zsh", "vim", "vimrc", "nanorc"),
-    *("gitconfig", "npmrc", "pip.conf", "wgetrc", "python3", "perl", "java", "maven", "xdg"),
+    *("gitconfig", "npmrc", "pip.conf", "wgetrc", "python3*", "perl", "php*", "java*"),
+    *("maven", "xdg"),
     *("claude-code", "codex", "opencode", "static"),
 )
 # Root is their owner, with or without capabilities, and bwrap does not cover them all.
@@ -143,8 +144,7 @@ class BubblewrapLauncher(SandboxLauncher):
         for name in _TELLTALE:
             if os.path.lexists(name):
                 yield from _cover(Path(name))
-        for name in _LOOKED_UP:
-            path = Path("/etc", name)
+        for path in (p for pattern in _LOOKED_UP for p in sorted(Path("/etc").glob(pattern))):
             # A link may lead to where nothing is in the box.
             yield from _as_it_is(path, path if _is_program(path.resolve()) else path.resolve())
         for hidden in self.hidden():
