@@ -303,7 +303,9 @@ async def test_an_agent_is_not_told_where_the_host_keeps_its_data(
     [run] = runs.started()
 
     ours = {name for name in run["environ"] if name.startswith("PYNCHY_")}
-    assert ours == {"PYNCHY_IPC_DIR", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_TASK"}
+    told = {"PYNCHY_IPC_DIR", "PYNCHY_SESSION_ID", "PYNCHY_AGENT", "PYNCHY_TASK"}
+    assert ours == {*told, "PYNCHY_JOB"}
+    assert "/" not in run["environ"]["PYNCHY_JOB"]
 
 
 async def test_a_session_is_stopped_though_another_group_uses_its_id(

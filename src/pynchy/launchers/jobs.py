@@ -29,7 +29,7 @@ from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import job_runner
 from pynchy.launchers.base import Launch, Runner, RunnerEnd
-from pynchy.launchers.leftovers import MARK, end_leftovers
+from pynchy.launchers.leftovers import end_leftovers, mark
 from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
 
@@ -200,16 +200,16 @@ class JobLauncher(ABC):
     def _start_supervisor(
         self, stem: str, fds: list[int], env: dict[str, str]
     ) -> subprocess.Popen[bytes]:
-        job = str(self._folder.path / f"{stem}.job")
+        job = self._folder.path / f"{stem}.job"
         # Not asyncio's subprocess: closing its transport would kill a runner that is to go on.
         return subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-I", "-S", job_runner.__file__, job],
+            [sys.executable, "-I", "-S", job_runner.__file__, str(job)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             pass_fds=fds,
-            env={**env, MARK: job},
+            env={**env, **mark(job)},
         )
 
     def _job(self, launch: Launch, program: Program, fds: dict[str, int]) -> bytes:

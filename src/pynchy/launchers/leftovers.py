@@ -7,6 +7,7 @@ and for all in a session that one of them has begun. Who has given up all of the
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -17,10 +18,14 @@ from pathlib import Path
 
 from pynchy.launchers.job_runner import descendants
 
-# What every process of a job inherits: where the job's file is.
-MARK = "PYNCHY_JOB"
+_VARIABLE = "PYNCHY_JOB"
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 5.0
+
+
+def mark(job: Path) -> dict[str, str]:
+    """Return what every process of the job inherits; it does not tell where the job's file is."""
+    return {_VARIABLE: hashlib.sha256(os.fsencode(job)).hexdigest()}
 
 
 def end_leftovers(job: Path, lock: Path, grace_seconds: float) -> tuple[int, list[int]]:
@@ -39,8 +44,9 @@ def find_leftovers(job: Path, lock: Path) -> list[int]:
     """Return the living processes of that job; none where there is no /proc."""
     if sys.platform != "linux":
         return []
-    mark, file = os.fsencode(f"{MARK}={job}"), _identity(str(lock))
-    pids = {pid for pid in _others() if _bears(pid, mark) or (file and _holds(pid, file))}
+    [(name, value)] = mark(job).items()
+    said, file = f"{name}={value}".encode(), _identity(str(lock))
+    pids = {pid for pid in _others() if _bears(pid, said) or (file and _holds(pid, file))}
     pids |= {pid for pid in _others() if _session_of(pid) in pids}
     below = {pid for found in pids for pid in descendants(found)}
     return sorted(pid for pid in pids | below if _is_alive(pid))
@@ -71,9 +77,9 @@ def _others() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != own)
 
 
-def _bears(pid: int, mark: bytes) -> bool:
+def _bears(pid: int, said: bytes) -> bool:
     try:
-        return mark in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+        return said in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
