@@ -27,7 +27,8 @@ KNOCK = """
 def knock(kind, path):
     with socket.socket(socket.AF_UNIX, kind) as line:
         line.connect(path.replace("@", "\\0"))
-        line.send(b"x")
+        if kind == socket.SOCK_DGRAM:
+            line.send(b"x")
 
 def knock_by_a_pair(path):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
