@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pynchy.data_dir import DataFolder, HostAddress
 from pynchy.errors import (
+    GroupKept,
     HostError,
     InvalidReply,
     NoHost,
@@ -25,6 +26,7 @@ from pynchy.errors import (
     PynchyError,
     ReplyRejected,
     SessionOver,
+    UnknownGroup,
     UnknownQuestion,
     UnknownSession,
 )
@@ -35,6 +37,7 @@ TIMEOUT_SECONDS = 15.0
 _STREAM_SECONDS = 40.0
 _OK = 300
 _SESSIONS = "/api/sessions"
+_GROUPS = "/api/groups"
 
 Json = dict[str, Any]
 
@@ -116,6 +119,15 @@ class HostClient:
     def output(self, target: str, after: int) -> Json:
         """Return what the session's runners have printed after so many bytes, and its state."""
         return self._object("GET", f"{_SESSIONS}/{quote(target, safe='')}/log?after={after}")
+
+    def groups(self) -> list[Json]:
+        """Return every group, by name."""
+        return self._list("GET", _GROUPS)
+
+    def remove_group(self, name: str, by: str, *, force: bool) -> Json:
+        """Remove the group and return what was done. Raise UnknownGroup, or GroupKept with why."""
+        body = {"by": by, "force": force}
+        return self._object("POST", f"{_GROUPS}/{quote(name, safe='')}/remove", body)
 
     def sweep(self, *, dry_run: bool) -> list[Json]:
         """End what is stale, or only return what would be ended."""
@@ -226,6 +238,12 @@ _SESSION_ERRORS: dict[int, type[PynchyError]] = {
 }
 
 
+_GROUP_ERRORS: dict[int, type[PynchyError]] = {
+    http.client.NOT_FOUND: UnknownGroup,
+    http.client.CONFLICT: GroupKept,
+}
+
+
 def _path(target: str, action: str = "") -> str:
     return f"/api/questions/{quote(target, safe='')}" + (f"/{action}" if action else "")
 
@@ -247,6 +265,8 @@ def _refusal(status: int, body: object, path: str) -> PynchyError:
     fields = body if isinstance(body, dict) else {}
     error = str(fields.get("error") or f"the host answered with HTTP status {status}")
     if path.startswith(_SESSIONS) and (kind := _SESSION_ERRORS.get(status)) and fields:
+        return kind(error)
+    if path.startswith(f"{_GROUPS}/") and (kind := _GROUP_ERRORS.get(status)) and "error" in fields:
         return kind(error)
     if status == http.client.CONFLICT and "outcome" in fields:
         return QuestionOver(error)

@@ -77,6 +77,19 @@ def find_settings(explicit: Path | None, environ: Mapping[str, str]) -> Path | N
     return next((path for path in paths if _is_there(path)), None)
 
 
+def groups_in_settings(path: Path | None) -> list[str]:
+    """Return the groups that the file has tables for; none where it cannot be read."""
+    import tomllib  # noqa: PLC0415 - only for a group that somebody names
+
+    if path is None:
+        return []
+    try:
+        tables = tomllib.loads(path.read_text("utf-8")).get("groups", {})
+    except (OSError, ValueError):
+        return []  # whoever loads the settings says what is wrong with them
+    return list(tables) if isinstance(tables, dict) else []
+
+
 def own_settings(environ: Mapping[str, str]) -> Path:
     """Return the settings file of this user, which need not exist. Raise ConfigError."""
     folder = _own_folder(environ, "XDG_CONFIG_HOME", ".config")

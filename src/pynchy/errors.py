@@ -18,7 +18,9 @@ PynchyError
 │   ├── NotUndelivered         no delivery has failed
 │   ├── UnknownSession         no session, or no group, has that name
 │   ├── SessionOver            the session has ended already
-│   └── NotStarted             a session cannot be started or stopped; says why
+│   ├── NotStarted             a session cannot be started or stopped; says why
+│   ├── UnknownGroup           no group has that name
+│   └── GroupKept              the group cannot be removed; says why
 ├── ChannelUnavailable       try another channel, retry later; a card may be there all the same
 │   └── NotShown               the same, but no card is there
 │       └── CannotShow           trying again cannot help as things are set up
@@ -125,6 +127,14 @@ class NotStarted(ReplyRejected):
 
 class NotStopped(NotStarted):
     """The session's runner does not end, or is not one of ours to end."""
+
+
+class UnknownGroup(ReplyRejected):
+    """No group has that name."""
+
+
+class GroupKept(ReplyRejected):
+    """The group cannot be removed as things are; the text says why, and what to do."""
 
 
 class ChannelUnavailable(PynchyError):

@@ -41,6 +41,7 @@ class EventKind(StrEnum):
     CLOSED = "closed"
     REJECTED = "rejected"
     ORPHANED = "orphaned"
+    GROUP_REMOVED = "group_removed"
     SESSION_STARTED = "session_started"
     SESSION_WAITING = "session_waiting"
     SESSION_PARKED = "session_parked"

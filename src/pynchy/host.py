@@ -254,7 +254,7 @@ class Host:
     @asynccontextmanager
     async def _http(self, tasks: asyncio.TaskGroup) -> AsyncIterator[HttpContext]:
         http = self._settings.http
-        with listen(http.host, http.port) as sock:
+        with listen(http) as sock:
             token = self._data.token()
             context = self._context(url_of(sock), cookie_name(token))
             server = HttpServer(_guarded(context, token, names_of(sock, http)))
@@ -288,6 +288,7 @@ class Host:
             ),
             problems=self.problems,
             groups=self._core.mailboxes.groups,
+            remove_mailbox=lambda group: self._core.mailboxes.of(group).remove(),
             live_runners=self._live_runners,
             session_context=SessionContext(
                 self._core.tracker, self._core.control, self._output, self._settings

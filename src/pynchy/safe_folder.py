@@ -133,6 +133,12 @@ class Folder:
             os.replace(tmp, name, src_dir_fd=fd, dst_dir_fd=fd)
             os.fsync(fd)
 
+    def rename(self, old: str, new: str) -> None:
+        """Give what is at that name another one, durably. Raise FileNotFoundError without it."""
+        with self._opened() as fd:
+            os.rename(old, new, src_dir_fd=fd, dst_dir_fd=fd)
+            os.fsync(fd)
+
     def remove(self, name: str) -> None:
         """Remove the name if it is there, whatever it is; a folder is emptied first."""
         with self._opened() as fd:

@@ -26,6 +26,7 @@ from pynchy.errors import (
 )
 from pynchy.events import EventKind
 from pynchy.ipc.base import MailboxDirectory
+from pynchy.misspelling import similar_group
 from pynchy.model import (
     CardRef,
     Ending,
@@ -66,6 +67,8 @@ class AskHandler:
         greeting = _greeting(self._settings, group)
         await asyncio.to_thread(self._mailboxes.of(group).prepare, greeting)
         log.info("group.joined", extra={"group": group})
+        if near := similar_group(group, self._settings.groups):
+            log.warning("group.not_in_settings", extra={"group": group, "did_you_mean": near})
 
     def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
         """Let a delivery that waits for this receipt look."""

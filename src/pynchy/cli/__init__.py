@@ -30,6 +30,7 @@ COMMANDS = {
     "sessions": ("sessions", "List the sessions, and what each is doing."),
     "log": ("sessions", "Print what the runners of a session printed."),
     "stop": ("sessions", "End the runner of a session."),
+    "groups": ("groups", "List the groups, and remove one."),
     "pending": ("questions", "List what waits for a person."),
     "show": ("questions", "Show one question whole."),
     "answer": ("answers", "Answer a question."),

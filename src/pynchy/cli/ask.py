@@ -18,7 +18,7 @@ from agent_runner.asking import Asker, Option, Outcome, Question, Request, Resul
 from agent_runner.asking.arguments import MAX_LINE_CHARACTERS, MAX_OPTIONS, MAX_QUESTION_CHARACTERS
 from agent_runner.errors import AgentRunnerError
 from pynchy.cli.event_follower import EventFollower, HostLink
-from pynchy.cli.mailbox import make_mailbox
+from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
 from pynchy.cli.options import TEXT, complete_groups, data_dir_option, json_option
 from pynchy.cli.text import clean, duration, to_json
 from pynchy.client import StreamMessage
@@ -209,6 +209,8 @@ def ask_command(  # noqa: PLR0913 - one for each option
         urgency=Urgency(urgency),
         wait_seconds=timeout,
     )
+    if group:
+        warn_of_misspelling(data, group)
     progress = Progress(data, request.request_id, show_ticks=sys.stderr.isatty())
     try:
         result = asyncio.run(_ask(data, group or _own_group(data), request, progress))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import click
 
-from pynchy.data_dir import DataFolder
-from pynchy.errors import HostError
+from pynchy.data_dir import DataFolder, find_settings, groups_in_settings
+from pynchy.errors import ConfigError, HostError
+from pynchy.misspelling import similar_group
 from pynchy.model import GROUP_PATTERN
 from pynchy.safe_folder import Folder
 
@@ -29,6 +31,35 @@ def make_mailbox(data: DataFolder, group: str) -> Path:
             "run: pynchy doctor"
         ) from exc
     return data.ipc / group
+
+
+def misspelt_group(data: DataFolder, group: str) -> str:
+    """Say which group was probably meant, empty where the name may be right."""
+    named = groups_of_settings(data)
+    if group in named:
+        return ""
+    if near := similar_group(group, named):
+        return (
+            f"the settings have no group {group}; did you mean {near}? "
+            f"{group} is a group of its own, with the default settings"
+        )
+    near = "" if (data.ipc / group).exists() else similar_group(group, group_names(data))
+    return f"group {group} is new; did you mean {near}?" if near else ""
+
+
+def warn_of_misspelling(data: DataFolder, group: str) -> None:
+    """Say on stderr if the group is probably not the one that was meant."""
+    if warning := misspelt_group(data, group):
+        click.echo(f"Warning: {warning} (pynchy groups lists them)", err=True)
+
+
+def groups_of_settings(data: DataFolder) -> list[str]:
+    """Return the groups in the settings of the running host, or else of one started here."""
+    origin = data.origin()
+    try:
+        return groups_in_settings(origin.path if origin else find_settings(None, os.environ))
+    except ConfigError:
+        return []
 
 
 def group_names(data: DataFolder) -> list[str]:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from pynchy.cli.mailbox import make_mailbox
+from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
 from pynchy.cli.options import complete_groups, data_dir_option
 from pynchy.data_dir import DataFolder
 
@@ -38,6 +38,7 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
     Example, as an agent's MCP settings:
       {"command": "pynchy", "args": ["mcp", "--group", "web-team"]}
     """
+    warn_of_misspelling(data, group)
     ipc_dir = make_mailbox(data, group)
     from agent_runner.agent_tools import main_as_told  # noqa: PLC0415 - the arguments come first
 
@@ -46,7 +47,13 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
 
 @click.command("hook", short_help="Ask before an agent program's tool does, and park the agent.")
 @click.argument("program", type=click.Choice(["claude"]))
-@click.option("--group", required=True, metavar="NAME", help="The agent's group.")
+@click.option(
+    "--group",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_groups,
+    help="The agent's group.",
+)
 @data_dir_option
 def hook_command(program: str, group: str, data: DataFolder) -> None:
     r"""Decide on the call of a tool that asks a person: the event on stdin, the decision on stdout.
@@ -63,6 +70,7 @@ def hook_command(program: str, group: str, data: DataFolder) -> None:
         {"type": "command", "command": "pynchy hook claude --group web-team", "timeout": 3600}]}]}}
     """
     del program
+    warn_of_misspelling(data, group)
     ipc_dir = make_mailbox(data, group)
     from agent_runner.hooks.claude import main  # noqa: PLC0415 - the arguments come first
 

@@ -71,13 +71,14 @@ def json_option(function: F) -> F:
 def complete_groups(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the name of a group: those that have a mailbox in the data folder."""
+    """Complete the name of a group: those of the settings, and those that have a mailbox."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
 
-    from pynchy.cli.mailbox import group_names  # noqa: PLC0415 - the same
+    from pynchy.cli.mailbox import group_names, groups_of_settings  # noqa: PLC0415 - the same
 
     try:
-        found = sorted(group_names(data_folder_of(ctx)))
+        data = data_folder_of(ctx)
+        found = sorted({*groups_of_settings(data), *group_names(data)})
     except PynchyError:
         return []  # A shell that completes must never be spoken to.
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from pynchy.cli.event_follower import EventFollower
+from pynchy.cli.mailbox import warn_of_misspelling
 from pynchy.cli.options import (
     complete_groups,
     data_dir_option,
@@ -101,6 +102,8 @@ def history_command(
     if as_json:
         show_json(views)
         return
+    if not views and group:
+        warn_of_misspelling(data, group)
     questions = [read_question(view) for view in views]
     if not questions:
         click.echo("Nothing is over yet." if not (group or outcome) else "Nothing like that.")

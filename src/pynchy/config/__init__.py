@@ -26,7 +26,7 @@ from pynchy.config.models import (
     WebChannelSettings,
     WhatsAppChannelSettings,
 )
-from pynchy.config.values import PLACEHOLDERS, Duration, Size, split_address
+from pynchy.config.values import PLACEHOLDERS, Duration, Size, is_loopback, split_address
 
 __all__ = [
     "BOXES",
@@ -50,5 +50,6 @@ __all__ = [
     "WebChannelSettings",
     "WhatsAppChannelSettings",
     "example_settings",
+    "is_loopback",
     "split_address",
 ]

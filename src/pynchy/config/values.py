@@ -7,6 +7,7 @@ never needs to explain itself twice.
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Literal, LiteralString
@@ -136,6 +137,14 @@ def split_address(address: str) -> tuple[str, int]:
     if match is None or not _MIN_PORT <= int(match[3]) <= _LAST_PORT:
         raise ValueError("not an address with a port")
     return match[1] or match[2], int(match[3])
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine reaches what listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_address(address: str) -> str:

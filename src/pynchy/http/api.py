@@ -28,6 +28,7 @@ from pynchy.config import LOCAL, WEB
 from pynchy.errors import (
     AlreadyOver,
     AmbiguousQuestion,
+    GroupKept,
     IllegalTransition,
     InvalidReply,
     NotAllowed,
@@ -36,6 +37,7 @@ from pynchy.errors import (
     PartTaken,
     ReplyRejected,
     SessionOver,
+    UnknownGroup,
     UnknownQuestion,
     UnknownSession,
 )
@@ -44,6 +46,7 @@ from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.auth import KNOWN, BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import Body, Name, json_response
 from pynchy.http.context import BROWSER, HttpContext, last_ended_first, make_link, who
+from pynchy.http.groups import group_routes
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
@@ -116,6 +119,7 @@ def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
             Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
             *_for_the_token(routes.for_the_token()),
             *_for_the_token(session_routes(context.session_context)),
+            *_for_the_token(group_routes(context)),
         ],
         exception_handlers={
             ReplyRejected: _refused,
@@ -334,6 +338,8 @@ _STATUS: dict[type[ReplyRejected], int] = {
     UnknownSession: 404,
     SessionOver: 409,
     NotStarted: 422,
+    UnknownGroup: 404,
+    GroupKept: 409,
 }
 
 

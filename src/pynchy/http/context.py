@@ -44,6 +44,7 @@ class HttpContext:
     sign_in: SignIn
     problems: Callable[[], Awaitable[list[str]]]
     groups: Callable[[], list[GroupName]]
+    remove_mailbox: Callable[[GroupName], bool]
     live_runners: Callable[[], Awaitable[list[LiveRunner]]]
     session_context: SessionContext
 

@@ -7,6 +7,7 @@ of descriptors: its mailboxes need them more.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -153,26 +154,41 @@ class HttpServer(uvicorn.Server):
         yield
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket: at the port, or at a free one if it is taken.
+def listen(http: HttpSettings) -> socket.socket:
+    """Return a listening socket at the port; at a free one if nobody chose it and it is taken.
 
-    Raise HostError if the address is not one of this machine.
+    Raise HostError if the address is not one of this machine, or a port that was chosen is taken.
     """
+    try:
+        return _bind(http.host, http.port)
+    except OSError as exc:
+        if http.port == 0 or exc.errno not in {errno.EADDRINUSE, errno.EACCES}:
+            raise HostError(f"http.host: {http.host} cannot be used ({exc.strerror})") from exc
+        if "port" in http.model_fields_set:
+            why = "is taken" if exc.errno == errno.EADDRINUSE else "is not for this user"
+            raise HostError(
+                f"port {http.port} of {http.host} {why}: stop what listens there, or choose "
+                "another with --port or http.port in the settings (0: any free one)"
+            ) from exc
+    log.warning("http.port_taken", extra={"port": http.port})
+    try:
+        return _bind(http.host, 0)
+    except OSError as exc:
+        raise HostError(f"http.host: {http.host} cannot be used ({exc.strerror})") from exc
+
+
+def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for choice in (port, 0):
-        sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, choice))
-        except OSError as exc:
-            sock.close()
-            if choice == 0:
-                raise HostError(f"http.host: {host} cannot be used ({exc.strerror})") from exc
-            log.warning("http.port_taken", extra={"port": port})
-            continue
+        sock.bind((host, port))
+        # Two may bind with SO_REUSEADDR: only here is it known who has the port.
         sock.listen(_BACKLOG)
-        return sock
-    raise AssertionError("unreachable: port 0 binds or raises")
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def url_of(sock: socket.socket) -> str:

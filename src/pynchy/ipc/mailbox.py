@@ -20,6 +20,13 @@ from pynchy.safe_folder import Folder, UnsafeFile
 _RECEIPT_CAP = 4_096
 SETTINGS_NAME = "host.json"
 _UNSEEN = ".unseen.json"
+_REMOVED = "removed"
+_ASIDE = ".removed-tasks"
+
+
+def is_removed(path: Path) -> bool:
+    """True if a person has removed the group whose mailbox is there, and nobody has asked since."""
+    return (path / _REMOVED).exists() and not (path / "tasks").exists()
 
 
 class Mailbox:
@@ -44,9 +51,13 @@ class Mailbox:
     def prepare(self, settings: bytes) -> None:
         """Create what is missing and tell agents what they need to know of the host.
 
-        For whoever takes up the group, and nobody beside: it clears what is being written.
+        For whoever takes up the group, and nobody beside: it clears what is being written. A group
+        that was removed is left alone until somebody asks in it again.
         """
+        if is_removed(self.path):
+            return
         self.make()
+        Folder(self._ipc, self.group).remove(_REMOVED)
         for folder in (self._responses, self._input, self._rejected):
             folder.clear_temporary()
         self._input.replace(SETTINGS_NAME, settings)
@@ -178,6 +189,24 @@ class Mailbox:
         self._input.remove(request_id)
         self.tasks.remove(f"{request_id}.resumed")
         self.tasks.remove(f"{request_id}.received")
+
+    def remove(self) -> bool:
+        """Remove what agents see of the group; its history stays.
+
+        Return False, with everything in its place, if a request lies there that nobody has read.
+        """
+        folder = Folder(self._ipc, self.group)
+        # First: a group without its folders is given new ones, unless it is known to be removed.
+        folder.replace(_REMOVED, b"")
+        folder.rename("tasks", _ASIDE)
+        aside = Folder(self._ipc, self.group, _ASIDE)
+        if any(name.endswith(".json") for name in aside.names()):
+            folder.rename(_ASIDE, "tasks")
+            folder.remove(_REMOVED)
+            return False
+        for name in (_ASIDE, "responses", "input", "rejected"):
+            folder.remove(name)
+        return True
 
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""

@@ -30,6 +30,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
+from pynchy.ipc.mailbox import is_removed
 from pynchy.model import GROUP_PATTERN, GroupName
 
 log = logging.getLogger(__name__)
@@ -112,9 +113,16 @@ class Watcher:
         except OSError as exc:
             self._report(f"the mailboxes cannot be looked at ({exc.strerror})")
             return
+        self._forget_missing(groups)
         for group in groups:
             await self._look_at(group, damaged=group in damaged)
         self._report(self._trouble)
+
+    def _forget_missing(self, groups: list[GroupName]) -> None:
+        """Forget groups that are gone: one that comes back is a new one, and has to be greeted."""
+        for group in self._groups.keys() - set(groups):
+            self._disarm(self._groups.pop(group))
+            self.troubled.pop(group, None)
 
     def _damaged(self, groups: list[GroupName]) -> set[GroupName]:
         known = [group for group in groups if group in self._groups]
@@ -150,7 +158,7 @@ class Watcher:
         for entry in found:
             if entry not in good:
                 self._ignore(entry.name)
-        return [GroupName(e.name) for e in good]
+        return [GroupName(e.name) for e in good if not is_removed(Path(e.path))]
 
     def _ignore(self, name: str) -> None:
         if name not in self._ignored and len(self._ignored) < _MAX_IGNORED:

@@ -15,6 +15,7 @@ from pynchy.config import LauncherSettings, Settings
 from pynchy.errors import NotStarted, NotStopped, SessionOver, UnknownSession
 from pynchy.ipc.base import MailboxDirectory
 from pynchy.launchers.base import Launch, RunnerEnd
+from pynchy.misspelling import similar_group
 from pynchy.model import GroupName, SessionId
 from pynchy.session import Session, SessionState
 from pynchy.tracking.redelivery import LostAnswers
@@ -120,8 +121,10 @@ class SessionControl:
     async def _group(self, name: str) -> GroupName:
         known = {*self._settings.groups, *await asyncio.to_thread(self._mailboxes.groups)}
         if name not in known:
+            near = similar_group(name, known)
+            meant = f" (did you mean {near}?)" if near else ""
             listed = ", ".join(sorted(known)) or "none"
-            raise UnknownSession(f"no group is called {name}; known groups: {listed}")
+            raise UnknownSession(f"no group is called {name}{meant}; known groups: {listed}")
         return GroupName(name)
 
     def _launcher_settings(self, group: GroupName, agent: str) -> LauncherSettings:

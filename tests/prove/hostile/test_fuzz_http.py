@@ -119,6 +119,7 @@ class House:
             problems=_no_problems,
             groups=list,
             live_runners=_nobody,
+            remove_mailbox=lambda _: True,
             session_context=SessionContext(core.tracker, core.control, _no_output, options),
         )
         inbox = InboxPages(context)

@@ -32,6 +32,7 @@ from pynchy.cli.connect.programs import (
     Scope,
     find_place,
 )
+from pynchy.cli.mailbox import misspelt_group
 from pynchy.cli.options import complete_groups, config_option, data_dir_option, json_option
 from pynchy.cli.output import is_terminal, show_json
 from pynchy.cli.text import clean
@@ -168,6 +169,8 @@ def _plan(
     command = [find_own_program(), "mcp", "--client", place.program, "--group", told.group]
     told.changes = plan_connection(place, [*command, *_data_option(data)], os.environ)
     told.notes += _notes(place)
+    if warning := misspelt_group(data, told.group):
+        told.notes.append(warning)
     if resume:
         more, note = plan_launcher(place, told.group, config, os.environ)
         told.changes += more

@@ -24,7 +24,7 @@ from pynchy.cli.doctor.machine import (
     check_token,
     look_at_host,
 )
-from pynchy.cli.doctor.settings import check_groups, look_at_settings
+from pynchy.cli.doctor.settings import check_exposure, check_groups, look_at_settings
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.output import show_findings, show_json
 from pynchy.data_dir import DataFolder
@@ -84,6 +84,7 @@ def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Fi
     yield from check_clock(data, now)
     yield from check_connections(data, os.environ, Path.cwd())
     if settings is not None:
+        yield from check_exposure(settings.http)
         yield from check_groups(settings, data, health.problems)
         running = health.problems is not None
         yield from examine_channels(ChannelContext(settings, os.environ, data.path, running))

@@ -12,7 +12,14 @@ from pathlib import Path
 from agent_runner import cores
 from pynchy.channels.loading import load_settings
 from pynchy.cli.mailbox import group_names
-from pynchy.config import TOKEN_CHANNELS, GroupSettings, LauncherSettings, Settings
+from pynchy.config import (
+    TOKEN_CHANNELS,
+    GroupSettings,
+    HttpSettings,
+    LauncherSettings,
+    Settings,
+    is_loopback,
+)
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
@@ -20,6 +27,7 @@ from pynchy.launchers.bubblewrap import PROGRAM, TRIAL
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
 from pynchy.launchers.sandbox import check_binds
+from pynchy.misspelling import similar_group
 
 _SECONDS = 20.0
 
@@ -94,8 +102,12 @@ def check_groups(
     """Look at every group that has a table or a mailbox."""
     for name in sorted({*settings.groups, *group_names(data)}):
         group = settings.group(name)
+        if near := similar_group(name, settings.groups):
+            detail = f"it is not in the settings; did you mean {near}?"
+            fix = f"correct --group where its agent is started, then: pynchy groups remove {name}"
+            yield warning(f"group {name}", detail, fix)
         yield from _check_channels(name, group, problems)
-        yield from _check_people(name, group)
+        yield from check_people(name, group)
         yield from _check_launcher(name, group.launcher, os.environ)
         if group.launcher is not None and group.launcher.is_box:
             yield from check_box(name, group, data)
@@ -122,7 +134,23 @@ def _check_channels(
         yield fine(f"group {name}", f"asks in {', '.join(group.channels)}{known}")
 
 
-def _check_people(name: str, group: GroupSettings) -> Iterator[Finding]:
+def check_exposure(http: HttpSettings) -> Iterator[Finding]:
+    """Tell of an address under which others than this machine reach the host."""
+    if is_loopback(http.host):
+        return
+    detail = (
+        f'http.host = "{http.host}": others in the network reach this host, and what is sent to it'
+        " is not encrypted; whoever listens can read the token and the sign-in, and answer with it"
+    )
+    fix = (
+        'set http.host = "127.0.0.1", with a tunnel or an HTTPS proxy in front of it'
+        " (pynchy docs inbox); or keep it for a network in which you trust everybody"
+    )
+    yield warning("http", detail, fix)
+
+
+def check_people(name: str, group: GroupSettings) -> Iterator[Finding]:
+    """Tell of chats in which nobody may answer."""
     chats = [channel for channel in group.channels if channel not in TOKEN_CHANNELS]
     closed = [channel for channel in chats if not group.allowed_users.get(channel)]
     for channel in closed:

@@ -1,0 +1,157 @@
+"""The routes of groups: which there are, and removing one that nobody needs any more.
+
+A removed group loses its mailbox. What it asked stays in history, and in the event log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pynchy.config import LOCAL
+from pynchy.errors import (
+    AlreadyOver,
+    GroupKept,
+    NotUndelivered,
+    UnknownGroup,
+    UnknownQuestion,
+)
+from pynchy.events import Event, EventKind
+from pynchy.http.bodies import Body, json_response
+from pynchy.http.context import HttpContext
+from pynchy.misspelling import similar_group
+from pynchy.model import GroupName, PendingQuestion, Reply, State
+from pynchy.session import SessionState
+
+_REASON = "its group was removed"
+_SETTLE_SECONDS = 10.0
+
+
+class RemoveBody(Body):
+    """Remove a group; by force, what it still asks is declined first."""
+
+    force: bool = False
+
+
+def group_routes(context: HttpContext) -> list[Route]:
+    """Return the routes, for the application."""
+    routes = _GroupRoutes(context)
+    return [
+        Route("/api/groups", routes.listed),
+        Route("/api/groups/{name}/remove", routes.remove, methods=["POST"]),
+    ]
+
+
+class _GroupRoutes:
+    def __init__(self, context: HttpContext) -> None:
+        self._context = context
+
+    async def listed(self, _request: Request) -> Response:
+        joined = set(await asyncio.to_thread(self._context.groups))
+        names = sorted({*self._context.settings.groups, *joined})
+        return json_response([self._view(GroupName(n), has_mailbox=n in joined) for n in names])
+
+    def _view(self, name: GroupName, *, has_mailbox: bool) -> dict[str, Any]:
+        settings = self._context.settings
+        group, asked = settings.group(name), self._open(name)
+        sessions = self._context.session_context.tracker.sessions()
+        return {
+            "name": name,
+            "in_settings": name in settings.groups,
+            "did_you_mean": similar_group(name, settings.groups),
+            "has_mailbox": has_mailbox,
+            "channels": list(group.channels),
+            "chat": dict(group.chat),
+            "waiting": sum(p.state.waits_for_person for p in asked),
+            "undelivered": sum(p.state is State.UNDELIVERED for p in asked),
+            "sessions": sum(
+                s.group == name and s.state is not SessionState.ENDED for s in sessions
+            ),
+        }
+
+    async def remove(self, request: Request) -> Response:
+        body = RemoveBody.model_validate_json(await request.body() or b"{}")
+        name = await self._removable(request.path_params["name"])
+        declined = 0
+        if body.force:
+            declined = await self._decline_all(name, body.by)
+        else:
+            await self._check_idle(name)
+        dismissed = await self._settle(name, body.by)
+        if not await asyncio.to_thread(self._context.remove_mailbox, name):
+            raise GroupKept(f"group {name} is still there: it has just asked something")
+        ledger = self._context.ledger
+        ledger.publish(Event(EventKind.GROUP_REMOVED, ledger.now(), name, by=body.by))
+        return json_response({"name": name, "declined": declined, "dismissed": dismissed})
+
+    async def _removable(self, name: str) -> GroupName:
+        """Return the group. Raise UnknownGroup, or GroupKept if the settings have it."""
+        settings = self._context.settings.groups
+        if name in settings:
+            raise GroupKept(
+                f"group {name} is in the settings: take [groups.{name}] out of the file, restart "
+                "pynchy serve, and remove the group then"
+            )
+        joined = await asyncio.to_thread(self._context.groups)
+        if name not in joined:
+            near = similar_group(name, joined)
+            meant = f"did you mean {near}?" if near else "see which there are with: pynchy groups"
+            raise UnknownGroup(f"no group is called {name}; {meant}")
+        return GroupName(name)
+
+    async def _check_idle(self, name: GroupName) -> None:
+        """Raise GroupKept if somebody still waits for an answer, or works."""
+        asked = self._open(name)
+        waiting = sum(p.state.waits_for_person for p in asked)
+        busy = [f"{waiting} open question(s)"] if waiting else []
+        if len(asked) > waiting:
+            busy.append(f"{len(asked) - waiting} answer(s) that have not arrived")
+        live = await self._context.live_runners()
+        if working := sum(runner.group == name for runner in live):
+            busy.append(f"{working} agent(s) at work")
+        if busy:
+            raise GroupKept(
+                f"group {name} has {', '.join(busy)}; see pynchy pending and pynchy sessions. "
+                "--force declines what is open, dismisses what did not arrive, and removes it"
+            )
+
+    async def _decline_all(self, name: GroupName, by: str) -> int:
+        """Decline what waits for a person. Return how many questions that were."""
+        declined = 0
+        for pending in [p for p in self._open(name) if p.ending is None]:
+            with suppress(AlreadyOver):  # somebody else was first
+                reply = Reply(pending.request_id, by, LOCAL, group=name)
+                await self._context.answers.decline(reply, _REASON)
+                declined += 1
+        return declined
+
+    async def _settle(self, name: GroupName, by: str) -> int:
+        """Wait until nothing of the group is under way, and dismiss what nobody takes.
+
+        Return how many answers were dismissed. Raise GroupKept if an agent still has to take one.
+        """
+        ledger, loop, dismissed = self._context.ledger, asyncio.get_running_loop(), 0
+        grace = self._context.settings.receipt_grace.total_seconds()
+        until = loop.time() + grace + _SETTLE_SECONDS
+        while asked := self._open(name):
+            pending = asked[0]
+            version = ledger.version(pending.key)
+            if pending.state is State.UNDELIVERED:
+                with suppress(NotUndelivered, UnknownQuestion):  # it is going just now
+                    await self._context.delivery.dismiss(pending, by)
+                    dismissed += 1
+            elif loop.time() > until:
+                raise GroupKept(
+                    f"group {name} is still there: an answer is on its way to its agent "
+                    f"({pending.short_id}); end the agent, and try again"
+                )
+            await ledger.changed(pending.key, version, 1.0)
+        return dismissed
+
+    def _open(self, name: GroupName) -> list[PendingQuestion]:
+        return self._context.ledger.index.in_group(name)
