@@ -71,7 +71,7 @@ class Delivery:
         if pending.state is State.RESUMING and pending.late.retry_at is None:
             raise NotUndelivered(f"{pending.short_id}: an attempt to deliver it is under way")
         if pending.state not in {State.UNDELIVERED, State.RESUMING}:
-            raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
+            raise NotUndelivered(_nothing_failed(pending))
         if why := self.route(pending).why_no_retry(pending):
             raise NotUndelivered(f"{pending.short_id}: {why}")
         return await _apply_if_undelivered(self._ledger, pending, Retried(by, self._ledger.now()))
@@ -273,8 +273,18 @@ class MailboxRoute:
 async def dismiss(ledger: QuestionLedger, pending: PendingQuestion, by: str) -> PendingQuestion:
     """Stop keeping an answer that could not be delivered. Raise NotUndelivered."""
     if pending.state is not State.UNDELIVERED:
-        raise NotUndelivered(f"{pending.short_id} is {pending.state}; no delivery has failed")
+        raise NotUndelivered(_nothing_failed(pending))
     return await _apply_if_undelivered(ledger, pending, Dismissed(by, ledger.now()))
+
+
+def _nothing_failed(pending: PendingQuestion) -> str:
+    short_id = pending.short_id
+    if pending.ending is None:
+        return (
+            f"{short_id} is open, so there is no answer to deliver yet; to end it without one: "
+            f"pynchy decline {short_id}"
+        )
+    return f"{short_id} is {pending.state}; no delivery has failed"
 
 
 async def _apply_if_undelivered(

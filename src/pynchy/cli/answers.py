@@ -132,6 +132,7 @@ def answer_command(  # noqa: PLR0913 - one for each option
             raise click.UsageError(f"What is the answer? Say it: pynchy answer {target} VALUE")
     client = HostClient.of(data)
     view = find_question(client, target)
+    _say_if_nobody_waits(view)
     answering = _Answering(client, view, by, question)
     if not values and text is None:
         _ask_person(answering)
@@ -145,6 +146,16 @@ def answer_command(  # noqa: PLR0913 - one for each option
     except InvalidReply as exc:
         why = str(exc).replace(OWN_WORDS, "or your own words with --text")
         raise InvalidReply(f"{why}\n{_allowed(view, question)}".strip()) from exc
+
+
+def _say_if_nobody_waits(view: dict[str, Any]) -> None:
+    asked = read_question(view)
+    if asked.ending is None and asked.unreachable:
+        click.echo(
+            f"Nobody waits for this answer any more: {one_line(asked.unreachable)}. It is kept: "
+            f"pynchy show {asked.short_id} has it",
+            err=True,
+        )
 
 
 def _said(
@@ -278,7 +289,8 @@ def retry_command(target: str, by: str, data: DataFolder) -> None:
     r"""Deliver an answer again that did not reach its agent.
 
     Such answers are in `pynchy pending` with the reason. Where the next attempt is still to come,
-    it is made now. See what came of it with `pynchy show`.
+    it is made now. See what came of it with `pynchy show`. An answer can be delivered again only
+    where the group has a launcher that resumes its agent; otherwise it is kept for check_answer.
 
     \b
     Example:
@@ -296,6 +308,8 @@ def retry_command(target: str, by: str, data: DataFolder) -> None:
 @data_dir_option
 def dismiss_command(target: str, by: str, data: DataFolder) -> None:
     r"""Stop keeping an answer that could not be delivered; history keeps it.
+
+    A question that is still open has no answer to dismiss: end it with `pynchy decline`.
 
     Such answers are in `pynchy pending` with the reason, until somebody comes for them with
     check_answer, `pynchy retry` delivers them, or answer_ttl has passed once more.

@@ -47,6 +47,8 @@ def story(question: HostQuestion, now: datetime) -> Iterator[Text]:
         yield _line("left", f"{left}, then {then}")
         if question.parked:
             yield _line("agent", "parked: the answer resumes it")
+        elif question.unreachable:
+            yield _line("agent", f"nobody waits for the answer: {one_line(question.unreachable)}")
         elif not question.call_waits:
             yield _line("agent", "its call no longer waits; the answer is kept for it")
     for card in question.cards:
@@ -65,8 +67,16 @@ def next_step(question: HostQuestion) -> Iterator[Text]:
         several = "--question N " if len(question.questions) > 1 else ""
         yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
     elif question.state == "undelivered":
-        short_id = question.short_id
-        yield Text(f"\nTry again: pynchy retry {short_id}, or: pynchy dismiss {short_id}", "dim")
+        yield Text(f"\n{what_remains(question)}", "dim")
+
+
+def what_remains(question: HostQuestion) -> str:
+    """Say what can be done about an answer that did not arrive."""
+    short_id = question.short_id
+    if question.unreachable:
+        read, put_away = f"pynchy show {short_id}", f"pynchy dismiss {short_id}"
+        return f"Nobody waits for it. Read it: {read}; put it away: {put_away}"
+    return f"Try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}"
 
 
 def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:

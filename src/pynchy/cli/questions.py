@@ -21,7 +21,13 @@ from pynchy.cli.options import (
 )
 from pynchy.cli.output import is_terminal, make_console, show, show_fields, show_json
 from pynchy.cli.question_text import next_step, question_sheet, story
-from pynchy.cli.tables import history_fields, history_table, pending_screen, print_pending
+from pynchy.cli.tables import (
+    delivery_mark,
+    history_fields,
+    history_table,
+    pending_screen,
+    print_pending,
+)
 from pynchy.cli.text import one_line
 from pynchy.cli.views import read_question
 from pynchy.client import HostClient, Json
@@ -93,6 +99,9 @@ def history_command(
 ) -> None:
     r"""List what is over, newest first, and how it ended.
 
+    What never reached its agent is marked as not delivered. Without a terminal each question is one
+    line with tabs between its fields, that mark last.
+
     \b
     Examples:
       pynchy history --limit 10
@@ -111,7 +120,7 @@ def history_command(
         show([history_table(questions)])
     else:
         for question in questions:
-            show_fields(history_fields(question))
+            show_fields([*history_fields(question), delivery_mark(question)])
 
 
 @click.command("sweep", short_help="End what is stale.")

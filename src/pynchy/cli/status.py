@@ -65,13 +65,20 @@ def _ask(data: DataFolder, seconds: float = 15.0) -> dict[str, Any]:
         raise HostError(f"the pynchy host does not answer ({exc}); see its log") from exc
 
 
+def _agents(status: dict[str, Any]) -> str:
+    waiting = int(status.get("agents_waiting", 0))
+    working = int(status.get("agents", 0)) - waiting
+    told = [f"{working} at work"] if working or not waiting else []
+    return ", ".join([*told, *([f"{waiting} waiting for you"] if waiting else [])])
+
+
 def _describe(status: dict[str, Any]) -> None:
     from pynchy.cli.text import one_line  # noqa: PLC0415 - only where it is printed
 
     waiting, urgent = status.get("waiting", 0), status.get("urgent", 0)
     problems = [one_line(str(problem)) for problem in status.get("problems", ())]
     click.echo(f"host         {'running, with problems' if problems else 'running'}")
-    click.echo(f"agents       {status.get('agents', 0)} at work")
+    click.echo(f"agents       {_agents(status)}")
     click.echo(f"waiting      {waiting}{f', {urgent} of them urgent' if urgent else ''}")
     click.echo(f"undelivered  {status.get('undelivered', 0)}")
     for problem in problems:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
+from pynchy.cli.question_text import what_remains
 from pynchy.cli.text import duration, moment, one_line
 from pynchy.cli.views import HostQuestion, read_question
 from pynchy.client import Json
@@ -78,6 +79,8 @@ def history_table(questions: Iterable[HostQuestion]) -> Table:
     for question in questions:
         cells = history_fields(question)
         styles = ["bold", "", "", _OUTCOME_STYLES.get(cells[3], ""), "", "", "dim"]
+        if mark := delivery_mark(question):
+            cells[3] += f", {mark}"
         table.add_row(*(Text(cell, style) for cell, style in zip(cells, styles, strict=True)))
     return table
 
@@ -94,6 +97,11 @@ def history_fields(question: HostQuestion) -> list[str]:
         one_line(ending.by) if ending else "",
         moment(ending.at if ending else question.asked_at),
     ]
+
+
+def delivery_mark(question: HostQuestion) -> str:
+    """Return what to add to an outcome that never reached whoever asked."""
+    return "not delivered" if question.delivered == "dismissed" else ""
 
 
 def answer_line(question: HostQuestion) -> str:
@@ -147,8 +155,7 @@ def _undelivered_note(question: HostQuestion) -> Text | None:
     how = question.ending.outcome if question.ending else "over"
     note = Text(f"{question.short_id} was {how}, but that did not reach the agent: ")
     note.append(one_line(question.delivery_error) or "no reason is known", "red")
-    short_id = question.short_id
-    return note.append(f"\n  try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}")
+    return note.append(f"\n  {what_remains(question)}")
 
 
 def print_pending(views: list[Json], *, as_json: bool) -> None:

@@ -45,6 +45,7 @@ class HostQuestion:
     """A question as the host tells it.
 
     `drafts` are the questions, by their numbers from 0, that somebody has answered, and who did.
+    `unreachable` says why no answer can be brought to whoever asked, where that is known.
     """
 
     request_id: str
@@ -69,6 +70,7 @@ class HostQuestion:
     delivery_error: str
     delivery_attempts: int
     retry_at: datetime | None
+    unreachable: str
 
     @property
     def asker(self) -> str:
@@ -122,6 +124,7 @@ def read_question(view: Json) -> HostQuestion:
         delivery_error=_text(view, "delivery_error"),
         delivery_attempts=int(view.get("delivery_attempts") or 0),
         retry_at=_moment(view, "retry_at"),
+        unreachable=_text(view, "unreachable"),
     )
 
 

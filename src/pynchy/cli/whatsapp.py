@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from pynchy.channels.loading import load_settings
 from pynchy.channels.whatsapp.addresses import PHONE, normal, phone, read_account
 from pynchy.channels.whatsapp.channel import make_home, store_of
 from pynchy.channels.whatsapp.connection_status import ConnectionState, read_state
+from pynchy.channels.whatsapp.plugin import INSTALL, LIBRARY
 from pynchy.channels.whatsapp.setup import forget, list_groups, log_out, pair
 from pynchy.cli import with_examples
 from pynchy.cli.options import TEXT, config_option, data_dir_option, json_option
@@ -56,6 +58,7 @@ def pair_command(data: DataFolder, config: Path | None, number: str) -> None:
       pynchy whatsapp pair --phone "+49 170 1234567"
     """
     home, store = _place(data, config)
+    _check_library()
     account = read_account(Folder(home))
     if account is not None:
         raise HostError(
@@ -117,6 +120,7 @@ def groups_command(data: DataFolder, config: Path | None, *, as_json: bool) -> N
     """
     home, store = _place(data, config)
     _check_free(data)
+    _check_library()
     found = asyncio.run(list_groups(home, store))
     if as_json:
         show_json([{"address": jid, "name": name} for jid, name in found.items()])
@@ -143,6 +147,7 @@ def logout_command(data: DataFolder, config: Path | None, *, force: bool) -> Non
         forget(home, store)
         click.echo("The session is removed here. Take the device off in the phone's list, too.")
         return
+    _check_library()
     asyncio.run(log_out(home, store))
     forget(home, store)
     click.echo("Logged out.")
@@ -152,11 +157,16 @@ def _place(data: DataFolder, config: Path | None) -> tuple[Path, Path]:
     table = load_settings(config).channels.get(WHATSAPP)
     if not isinstance(table, WhatsAppChannelSettings):
         raise ConfigError(
-            f"there is no [channels.{WHATSAPP}] in the settings; docs/whatsapp.md says how"
+            f"there is no [channels.{WHATSAPP}] in the settings; pynchy docs whatsapp says how"
         )
     data.make()
     home = make_home(data.path)
     return home, store_of(table, home)
+
+
+def _check_library() -> None:
+    if find_spec(LIBRARY) is None:
+        raise ConfigError(f"WhatsApp needs a library that is not installed ({LIBRARY}): {INSTALL}")
 
 
 def _check_free(data: DataFolder) -> None:

@@ -78,7 +78,15 @@ def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
 
 async def find_status(context: HttpContext) -> dict[str, Any]:
     """Return how many agents are at work, what waits for a person, and what is wrong."""
-    agents = {agent_key(runner) for runner in await find_live(context)}
+    live = await find_live(context)
+    agents = {agent_key(runner) for runner in live}
+    asking = {
+        (pending.group, name)
+        for pending in context.ledger.index
+        if pending.state.waits_for_person
+        for name in (pending.lease, pending.session_id)
+        if name
+    }
     states: Counter[State] = Counter()
     urgent = 0
     for pending in context.ledger.index:
@@ -89,6 +97,13 @@ async def find_status(context: HttpContext) -> dict[str, Any]:
         "status": "degraded" if problems else "ok",
         "problems": problems,
         "agents": len(agents),
+        "agents_waiting": len(
+            {
+                agent_key(runner)
+                for runner in live
+                if {(runner.group, runner.lease), (runner.group, runner.session_id)} & asking
+            }
+        ),
         "waiting": sum(states[state] for state in State if state.waits_for_person),
         "urgent": urgent,
         "undelivered": states[State.UNDELIVERED],

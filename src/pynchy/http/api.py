@@ -45,7 +45,15 @@ from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.auth import KNOWN, BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import Body, Name, json_response
-from pynchy.http.context import BROWSER, HttpContext, last_ended_first, make_link, who
+from pynchy.http.context import (
+    BROWSER,
+    HttpContext,
+    last_ended_first,
+    make_link,
+    question_view,
+    question_view_whole,
+    who,
+)
 from pynchy.http.groups import group_routes
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
@@ -183,7 +191,7 @@ class _ApiRoutes:
     async def pending(self, _request: Request) -> Response:
         listed = [p for p in self._context.ledger.index if p.delivered is None]
         listed.sort(key=lambda pending: pending.timestamp)
-        return json_response([wire.pending_view(p) for p in listed])
+        return json_response([question_view(self._context, p) for p in listed])
 
     async def history(self, request: Request) -> Response:
         params = request.query_params
@@ -205,7 +213,7 @@ class _ApiRoutes:
     async def question(self, request: Request) -> Response:
         group = _named_group(request.query_params.get("group"))
         found = await self._context.answers.find(request.path_params["id"], group)
-        return json_response(wire.pending_view(found))
+        return json_response(await question_view_whole(self._context, found))
 
     async def answer(self, request: Request) -> Response:
         body = AnswerBody.model_validate_json(await request.body())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import Browser, SignIn
 from pynchy.inbox.views import order_of
-from pynchy.model import GroupName, PendingQuestion, RequestId
+from pynchy.model import GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import History
 
 # Where a request says which signed-in browser it comes from.
@@ -68,6 +69,23 @@ async def make_link(context: HttpContext) -> tuple[str, datetime]:
 def waiting_questions(context: HttpContext) -> list[PendingQuestion]:
     """Return what waits for a person, most urgent first."""
     return sorted((p for p in context.ledger.index if p.state.waits_for_person), key=order_of)
+
+
+def question_view(context: HttpContext, pending: PendingQuestion) -> dict[str, object]:
+    """Return the question, with why a retry cannot help an answer that did not arrive."""
+    failed = pending.state is State.UNDELIVERED
+    why = context.delivery.route(pending).why_no_retry(pending) if failed else None
+    return {**wire.pending_view(pending), "unreachable": why}
+
+
+async def question_view_whole(context: HttpContext, pending: PendingQuestion) -> dict[str, object]:
+    """Return the question; if it is open, with why nobody could be brought an answer."""
+    view = question_view(context, pending)
+    if pending.ending is None:
+        route = context.delivery.route(pending)
+        gone = await asyncio.to_thread(route.unreachable, pending)
+        view["unreachable"] = gone.why if gone else None
+    return view
 
 
 def last_ended_first(over: Iterable[PendingQuestion]) -> list[PendingQuestion]:

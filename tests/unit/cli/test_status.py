@@ -55,6 +55,7 @@ def test_programs_get_json(host: Host, run: Run) -> None:
             "status": "ok",
             "problems": [],
             "agents": 0,
+            "agents_waiting": 0,
             "waiting": 1,
             "urgent": 0,
             "undelivered": 0,

@@ -100,3 +100,17 @@ async def test_the_doctor_looks_at_library_session_chats_and_people(host: Host) 
     assert found["whatsapp chat of nobody"]["status"] == "ok"
     assert found["whatsapp people of nobody"]["detail"] == "nobody may answer"
     assert not (host.data / "whatsapp").exists()
+
+
+async def test_pairing_offline_says_that_whatsapp_cannot_be_reached(
+    whatsapp: WhatsAppStandIn, host: Host
+) -> None:
+    whatsapp.paired = False
+    Path(whatsapp.address).unlink()
+
+    code, _, told = await run(host, "whatsapp", "pair")
+
+    assert code == 1
+    assert "WhatsApp cannot be reached" in told
+    assert "run this again" in told
+    assert "trying again" not in told

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pynchy.findings import Finding
 
 _WHATSAPP = "whatsapp"
-_INSTALL = "pip install '.[whatsapp]' in pynchy's folder"
+LIBRARY = "neonize"
+INSTALL = "pip install 'pynchy[whatsapp]' (or, in a clone, pip install '.[whatsapp]')"
 
 
 class WhatsAppPlugin(ChannelPlugin):
@@ -45,10 +46,9 @@ class WhatsAppPlugin(ChannelPlugin):
         from pynchy.config import WhatsAppChannelSettings  # noqa: PLC0415 - slow
         from pynchy.errors import ConfigError  # noqa: PLC0415 - the same
 
-        if find_spec("neonize") is None:
+        if find_spec(LIBRARY) is None:
             raise ConfigError(
-                f"[channels.{_WHATSAPP}] needs a library that is not installed (neonize): "
-                f"{_INSTALL}"
+                f"[channels.{_WHATSAPP}] needs a library that is not installed (neonize): {INSTALL}"
             )
         from pynchy.channels.whatsapp.channel import WhatsAppChannel, make_home, store_of  # noqa: PLC0415 - slow
         from pynchy.channels.whatsapp.inbound import read_groups  # noqa: PLC0415 - the same
@@ -92,8 +92,8 @@ class WhatsAppPlugin(ChannelPlugin):
         from pynchy.config import WhatsAppChannelSettings  # noqa: PLC0415 - slow
         from pynchy.findings import problem  # noqa: PLC0415 - the same
 
-        if find_spec("neonize") is None:
-            yield problem(_WHATSAPP, "neonize is not installed", _INSTALL)
+        if find_spec(LIBRARY) is None:
+            yield problem(_WHATSAPP, "neonize is not installed", INSTALL)
             return
         from pynchy.channels.whatsapp.channel import store_of  # noqa: PLC0415 - slow
         from pynchy.channels.whatsapp.setup import examine  # noqa: PLC0415 - the same

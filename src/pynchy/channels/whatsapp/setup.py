@@ -213,4 +213,7 @@ def _words(body: Body) -> str:
     state = ConnectionState(
         ConnectionStatus(body["status"]), str(body["detail"]), float(body["until"])
     )
+    if state.status is ConnectionStatus.DISCONNECTED:
+        why = f" ({state.detail})" if state.detail else ""
+        return f"WhatsApp cannot be reached{why}: is this machine online? Then run this again"
     return state.problem() or "not connected"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pynchy.cli.events import newest_event
 from pynchy.cli.text import duration, read_moment
-from pynchy.client import HostClient
+from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, NoHost, PynchyError
 from pynchy.findings import Finding, fine, problem, warning
@@ -200,7 +200,7 @@ def look_at_host(data: DataFolder) -> Health:
         return Health((problem("host", str(exc), "see its log, and restart pynchy serve"),))
     problems = tuple(map(str, health.get("problems", ())))
     running = fine("host", f"running at {address.url}, {health.get('open', 0)} open")
-    return Health((running, *_complaints(problems), *_undelivered(len(undelivered))), problems)
+    return Health((running, *_complaints(problems), *_undelivered(undelivered)), problems)
 
 
 def _complaints(problems: tuple[str, ...]) -> Iterator[Finding]:
@@ -208,7 +208,15 @@ def _complaints(problems: tuple[str, ...]) -> Iterator[Finding]:
         yield problem("host", text, "mend that, or restart pynchy serve and read its log")
 
 
-def _undelivered(count: int) -> Iterator[Finding]:
-    if count:
-        told = "1 answer did not arrive" if count == 1 else f"{count} answers did not arrive"
-        yield problem("host", told, "pynchy pending shows why; then pynchy retry ID")
+def _undelivered(views: list[Json]) -> Iterator[Finding]:
+    kept = [view for view in views if view.get("unreachable")]
+    if failed := len(views) - len(kept):
+        yield problem("host", _told(failed), "pynchy pending shows why; then pynchy retry ID")
+    if kept:
+        detail = f"{_told(len(kept))}: whoever asked had gone, and no launcher resumes its agent"
+        fix = "pynchy pending lists them; read one with pynchy show ID, then pynchy dismiss ID"
+        yield warning("host", detail, fix)
+
+
+def _told(count: int) -> str:
+    return "1 answer did not arrive" if count == 1 else f"{count} answers did not arrive"

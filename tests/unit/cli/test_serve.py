@@ -1,0 +1,124 @@
+"""What `pynchy serve` says when it starts: its settings, its port, and what is exposed."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.support import Run
+
+PORT = "[http]\nport = 0\n"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port at which somebody else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield int(listener.getsockname()[1])
+
+
+def serve(folder: Path, *options: str, **environ: str) -> tuple[str, str]:
+    """Start a host in the folder, stop it when it is ready, and return what it printed."""
+    command = [sys.executable, "-c", "from pynchy.cli import main; main()", "serve", *options]
+    env = {**os.environ, "HOME": str(folder), "PYNCHY_DATA_DIR": str(folder / "data"), **environ}
+    env.pop("XDG_CONFIG_HOME", None)
+    with subprocess.Popen(
+        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        printed = ""
+        while line := process.stdout.readline():
+            printed += line
+            if line.startswith("settings:"):
+                break
+        process.terminate()
+        _, errors = process.communicate(timeout=30)
+    return printed, errors
+
+
+def test_a_chosen_port_that_is_taken_is_an_error_and_not_another_port(
+    tmp_path: Path, run: Run, taken: int
+) -> None:
+    (tmp_path / "pynchy.toml").write_text(f"[http]\nport = {taken}\n")
+
+    by_settings = run("serve")
+    by_option = run("serve", "--port", str(taken))
+
+    for refused in (by_settings, by_option):
+        assert refused.exit_code == 1
+        assert f"port {taken} of 127.0.0.1 is taken" in refused.stderr
+        assert "--port" in refused.stderr
+
+
+def test_serve_says_which_settings_it_has_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(PORT)
+
+    printed, errors = serve(tmp_path, "--config", "mine.toml")
+
+    assert f"settings: {path}\n" in printed
+    assert "Warning" not in errors
+    assert "settings: no file" in serve(tmp_path, "--port", "0")[0]
+
+
+def test_settings_that_lie_in_the_folder_by_chance_are_said_loudly(tmp_path: Path) -> None:
+    path = tmp_path / "pynchy.toml"
+    path.write_text(f'{PORT}[groups.nightly.launcher]\ncommand = ["true"]\n')
+
+    _, found = serve(tmp_path)
+    _, named = serve(tmp_path, "--config", "pynchy.toml")
+    _, by_variable = serve(tmp_path, PYNCHY_CONFIG="pynchy.toml")
+
+    assert f"Warning: the settings are those of {path}" in found
+    assert "it starts programs for: nightly" in found
+    assert "Warning" not in named + by_variable
+
+
+def test_an_address_that_others_reach_is_warned_of_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "open.toml").write_text('[http]\nhost = "0.0.0.0"\nport = 0\n')
+
+    _, errors = serve(tmp_path, "--config", "open.toml")
+
+    assert 'http.host = "0.0.0.0"' in errors
+    assert "not encrypted" in errors
+
+
+def test_warnings_are_json_lines_where_a_program_reads_the_log(tmp_path: Path) -> None:
+    (tmp_path / "open.toml").write_text('[http]\nhost = "0.0.0.0"\nport = 0\n')
+
+    _, errors = serve(tmp_path, "--config", "open.toml", "--log-format", "json")
+
+    assert all(line.startswith("{") for line in errors.splitlines())
+    assert "not encrypted" in errors
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "::", "box.example.org"])
+def test_doctor_does_not_call_an_open_address_well(tmp_path: Path, run: Run, address: str) -> None:
+    (tmp_path / "pynchy.toml").write_text(f'[http]\nhost = "{address}"\n')
+
+    said = run("doctor").stdout
+
+    assert f'warning  http: http.host = "{address}": others in the network' in said
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_doctor_says_nothing_of_an_address_of_this_machine_alone(
+    tmp_path: Path, run: Run, address: str
+) -> None:
+    (tmp_path / "pynchy.toml").write_text(f'[http]\nhost = "{address}"\n')
+
+    assert "others in the network" not in run("doctor").stdout
+
+
+def test_a_group_in_which_nobody_may_answer_is_warned_of_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "mute.toml").write_text(
+        f'{PORT}[channels.whatsapp]\n[groups.team]\nchannels = ["whatsapp"]\n'
+        'chat = { whatsapp = "+49 170 1234567" }\n'
+    )
+
+    _, errors = serve(tmp_path, "--config", "mute.toml")
+
+    assert "group team: nobody may answer in whatsapp" in errors
