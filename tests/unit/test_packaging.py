@@ -1,5 +1,6 @@
 """What `pip install pynchy` brings."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 import agent_runner
+from pynchy.cli.docs import PAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,3 +49,25 @@ def test_both_distributions_of_the_agents_side_are_of_one_version() -> None:
     }
 
     assert versions == {agent_runner.__version__}
+
+
+def texts() -> dict[str, str]:
+    """Return every file that the programs print from, by its path."""
+    folders = [ROOT / "src", ROOT / "container" / "agent_runner" / "src"]
+    kinds = {".py", ".toml", ".html", ".js"}
+    paths = [p for folder in folders for p in folder.rglob("*") if p.suffix in kinds]
+    return {str(path.relative_to(ROOT)): path.read_text() for path in paths}
+
+
+def test_every_page_that_a_message_names_is_in_the_wheel(wheel: ZipFile) -> None:
+    named = {
+        page for text in texts().values() for page in re.findall(r"pynchy docs ([a-z]+)", text)
+    }
+    shipped = {name for name in wheel.namelist() if name.startswith("pynchy/docs/")}
+
+    assert {"inbox", "slack", "whatsapp", "sandboxes"} <= named <= set(PAGES)
+    assert shipped == {f"pynchy/docs/{page}.md" for page in PAGES}
+
+
+def test_no_message_names_a_page_that_an_installation_does_not_have() -> None:
+    assert [path for path, text in texts().items() if re.search(r"docs/[a-z]+\.md", text)] == []

@@ -42,6 +42,7 @@ COMMANDS = {
     "sweep": ("questions", "End what is stale."),
     "init": ("init", "Write a settings file to begin with."),
     "doctor": ("doctor.command", "Find what is wrong, and say how to mend it."),
+    "docs": ("docs", "Print a page of the documentation, or list the pages."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

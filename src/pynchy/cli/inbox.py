@@ -24,7 +24,7 @@ _REDIRECT_NAME = "inbox-open.html"
 _NO_ADDRESS = frozenset({"::1", "::", "0.0.0.0", ""})  # noqa: S104 - compared, not listened at
 _ONLY_HERE = (
     "It works on this machine alone. For a phone, set http.public_url to an address that the phone "
-    "reaches: docs/inbox.md says how."
+    "reaches; pynchy docs inbox says how."
 )
 
 
@@ -59,7 +59,7 @@ def inbox_command(*, open_: bool, no_browser: bool, sign_out_all: bool, data: Da
 
     The screen lists what waits, live; ? shows its keys. Without a terminal the list is printed
     once. The link of --open works once, within 15 minutes. Whoever opens it may answer
-    everything, so pass it on to nobody else. docs/inbox.md says how to reach the inbox from a
+    everything, so pass it on to nobody else. `pynchy docs inbox` says how to reach it from a
     phone.
 
     \b

@@ -47,8 +47,10 @@ _POLL_SECONDS = 5.0
 def pending_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
     r"""List what waits for a person, and answers that did not arrive.
 
-    Without a terminal each question is one line with tabs between its fields. With --watch and
-    --json, every change prints the whole list again as one line.
+    The most urgent come first, and of those the newest; --json lists the oldest first. Without a
+    terminal each question is one line with tabs between its fields: id, asked by, question,
+    options, age, time left, state, why it was not delivered, title. With --watch and --json, every
+    change prints the whole list again as one line.
 
     \b
     Examples:

@@ -54,7 +54,7 @@ def manifest_command(request_url: str | None, *, as_json: bool) -> None:
     click.echo("\nOpen this link, choose the workspace, and create the app:")
     click.echo(new_app_link(made))
     click.echo("\nThen: Install App; copy the bot token; Basic Information → App-Level Tokens →")
-    click.echo("Generate, with the scope connections:write. docs/slack.md has the whole way.")
+    click.echo("Generate, with the scope connections:write. `pynchy docs slack` has all steps.")
 
 
 @click.command("check", short_help="Look whether tokens, scopes and channels are right.")
@@ -73,7 +73,9 @@ def check_command(config: Path | None, *, post: bool, as_json: bool) -> None:
     """
     settings = load_settings(config)
     if SLACK not in settings.channels:
-        raise ConfigError(f"there is no [channels.{SLACK}] in the settings; docs/slack.md says how")
+        raise ConfigError(
+            f"there is no [channels.{SLACK}] in the settings; pynchy docs slack says how"
+        )
     context = ChannelContext(settings, os.environ, Path(), name=SLACK)
     findings = list(look_at_slack(context, post=post))
     if as_json:

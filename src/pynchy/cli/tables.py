@@ -23,29 +23,45 @@ _STATE_STYLES = {
     "delivering": "yellow",
 }
 _OUTCOME_STYLES = {"answered": "green", "undeliverable": "bold red", "expired": "yellow"}
+_URGENCIES = {"high": 0, "normal": 1, "low": 2}
 _ASK_SOMETHING = 'Nothing waits for an answer. Try: pynchy ask "Deploy?" -o Yes -o No'
 
 
 def pending_screen(questions: Iterable[HostQuestion], now: datetime) -> list[Table | Text]:
     """Return what waits, and what could not be delivered with the way to mend it."""
-    listed = list(questions)
+    listed = most_wanted_first(questions)
     if not listed:
         return [Text(_ASK_SOMETHING)]
     notes = [note for question in listed if (note := _undelivered_note(question))]
     return [pending_table(listed, now), *notes]
 
 
+def most_wanted_first(questions: Iterable[HostQuestion]) -> list[HostQuestion]:
+    """Return what waits by urgency, the newest first, and then what is over and did not arrive."""
+
+    def rank(question: HostQuestion) -> tuple[bool, int, float]:
+        urgency = _URGENCIES.get(question.urgency, 1)
+        return not question.waits, urgency, -question.asked_at.timestamp()
+
+    return sorted(questions, key=rank)
+
+
 def pending_table(questions: Iterable[HostQuestion], now: datetime) -> Table:
-    """Return the questions as a table."""
-    table = _table()
+    """Return the questions as a table, with their titles if one has a title."""
+    table, questions = _table(), list(questions)
+    has_titles = any(question.title for question in questions)
     for name in ("id", "asked by"):
         table.add_column(name, no_wrap=True)
+    if has_titles:
+        table.add_column("title", ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column("question", ratio=2, no_wrap=True, overflow="ellipsis")
     table.add_column("options", ratio=1, no_wrap=True, overflow="ellipsis")
     for name in ("age", "left", "state"):
         table.add_column(name, no_wrap=True)
     for question in questions:
         cells = pending_fields(question, now)
+        if has_titles:
+            cells.insert(2, one_line(question.title))
         style = _STATE_STYLES.get(question.state, "")
         table.add_row(
             Text(cells[0], "bold"), *(Text(cell) for cell in cells[1:-1]), Text(cells[-1], style)
@@ -166,6 +182,6 @@ def print_pending(views: list[Json], *, as_json: bool) -> None:
     elif is_terminal() or not views:
         show(pending_screen([read_question(view) for view in views], now))
     else:
-        for view in views:
-            question = read_question(view)
-            show_fields([*pending_fields(question, now), question.delivery_error])
+        for question in most_wanted_first(read_question(view) for view in views):
+            more = [question.delivery_error, one_line(question.title)]
+            show_fields([*pending_fields(question, now), *more])

@@ -1,6 +1,6 @@
 """The only place where JSON becomes a model and a model becomes JSON.
 
-What comes in is checked here, once; what goes out has the shapes of docs/mailbox.md.
+What comes in is checked here, once; what goes out is as the docs describe the mailbox.
 """
 
 from pynchy.wire.common import VERSION, answers_out, ending_of, question_out, session_id, timestamp

@@ -452,3 +452,42 @@ def test_arguments_are_completed(run: Run, tmp_path: Path, monkeypatch: pytest.M
 
     assert "opencode" in complete("connect", "o")
     assert "web-team" in complete("connect", "codex", "--group", "w")
+
+
+def test_connecting_claude_says_that_it_keeps_its_own_questions(run: Run) -> None:
+    told = run("connect", "claude", "--dry-run").stdout
+
+    assert "Claude Code keeps its own AskUserQuestion" in told
+    assert "--no-own-questions" in told
+    assert "keeps its own" not in run("connect", "codex", "--dry-run").stdout
+
+
+def test_its_own_questions_are_switched_off_and_on_again(run: Run, home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+
+    shown = run("connect", "claude", "--no-own-questions", "--yes").stdout
+    denied = json.loads(settings.read_text())["permissions"]["deny"]
+    again = run("connect", "claude", "--yes")
+    run("connect", "claude", "--remove", "--yes")
+
+    assert '"AskUserQuestion"' in shown
+    assert denied == ["AskUserQuestion"]
+    assert "nothing to change" in again.stdout
+    assert "keeps its own" not in again.stdout
+    assert "deny" not in settings.read_text()
+
+
+def test_a_rule_that_somebody_made_themselves_survives_the_removal(run: Run, home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"permissions": {"deny": ["AskUserQuestion"]}}')
+
+    run("connect", "claude", "--no-own-questions", "--yes")
+    run("connect", "claude", "--remove", "--yes")
+
+    assert json.loads(settings.read_text()) == {"permissions": {"deny": ["AskUserQuestion"]}}
+
+
+@pytest.mark.parametrize("program", ["codex", "opencode"])
+def test_only_claude_has_questions_to_switch_off(run: Run, program: str) -> None:
+    assert run("connect", program, "--no-own-questions", "--yes").exit_code == 2

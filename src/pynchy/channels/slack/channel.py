@@ -112,7 +112,7 @@ def read_secrets(settings: SlackChannelSettings, environ: Mapping[str, str]) -> 
     if missing:
         raise ConfigError(
             f"[channels.{SLACK}] needs {' and '.join(missing)} in the environment "
-            "(docs/slack.md says where to find them)"
+            "(pynchy docs slack says where to find them)"
         )
     names = (settings.bot_token_env, settings.app_token_env, settings.signing_secret_env)
     return Secrets(*(environ.get(name, "").strip() for name in names))

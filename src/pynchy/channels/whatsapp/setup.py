@@ -40,7 +40,7 @@ def examine(
             ConnectionStatus.OUTDATED,
         }
         if lasting and (words := state.problem()) is not None:
-            yield problem("whatsapp connection", words, "see docs/whatsapp.md")
+            yield problem("whatsapp connection", words, "see: pynchy docs whatsapp")
     for name, group in settings.groups.items():
         if WHATSAPP in group.channels:
             yield _look_at_chat(name, group)

@@ -17,7 +17,9 @@ from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy import data_dir
 from pynchy.cli.connect.document import check_writable, find_own_program, replace_document
 from pynchy.cli.connect.plan import (
+    OWN_QUESTIONS,
     Change,
+    denies_questions,
     find_server,
     plan_connection,
     plan_launcher,
@@ -53,6 +55,10 @@ _NO_FOLDER = (
 _WAITS = (
     f"{BACKGROUND_VARIABLE}=0 counts for all MCP servers of Claude Code: their calls wait, however"
     " long, instead of going on in the background, where an answer does not count as a person's"
+)
+_OWN_QUESTIONS = (
+    f"Claude Code keeps its own {OWN_QUESTIONS}, which asks in its terminal and nowhere else;"
+    " --no-own-questions switches it off, so that every question comes through pynchy"
 )
 _UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
 _UNSHARED = "this file names the pynchy of this machine, so keep it out of what you share"
@@ -101,6 +107,11 @@ class _Report:
     help="For every folder, or for this project alone.",
 )
 @click.option("--resume", is_flag=True, help="Let an answer that comes late resume the session.")
+@click.option(
+    "--no-own-questions",
+    is_flag=True,
+    help="Switch off the tool with which Claude Code asks in its terminal.",
+)
 @click.option("--remove", is_flag=True, help="Take it out again.")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking.")
 @click.option("--dry-run", "--print", is_flag=True, help="Show the change, write nothing.")
@@ -115,6 +126,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
     scope: str,
     *,
     resume: bool,
+    no_own_questions: bool,
     remove: bool,
     yes: bool,
     dry_run: bool,
@@ -126,6 +138,9 @@ def connect_command(  # noqa: PLR0913 - each is an option
     is shown before it is written, a copy of each file is kept beside it, and everything else in it
     stays as it is. A second run changes nothing.
 
+    Claude Code keeps a tool of its own that asks in its terminal, unless you say
+    --no-own-questions.
+
     Without --resume an answer that comes when the agent has ended is kept for check_answer. With it
     (and --scope project) pynchy.toml is told to resume the session, unattended.
 
@@ -134,6 +149,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
     \b
     Examples:
       pynchy connect claude
+      pynchy connect claude --no-own-questions
       pynchy connect codex --scope project --resume --yes
       pynchy connect opencode --remove
     """
@@ -144,7 +160,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
     if remove:
         told.changes = plan_removal(place, os.environ)
     else:
-        _plan(told, place, data, config, resume=resume)
+        _plan(told, place, data, config, resume=resume, no_own_questions=no_own_questions)
     for change in told.changes:  # before anything is shown or written
         change.document.encode(change.text)
     if not as_json:
@@ -160,15 +176,27 @@ def connect_command(  # noqa: PLR0913 - each is an option
         sys.exit(EXIT_DECLINED)
 
 
-def _plan(
-    told: _Report, place: EntryLocation, data: DataFolder, config: Path | None, *, resume: bool
+def _plan(  # noqa: PLR0913 - what the options say
+    told: _Report,
+    place: EntryLocation,
+    data: DataFolder,
+    config: Path | None,
+    *,
+    resume: bool,
+    no_own_questions: bool,
 ) -> None:
     """Work out what has to change so that the program asks, and its session is resumed if so."""
     if resume:
         _check_resume(place)
+    if no_own_questions and place.program != CLAUDE:
+        raise click.UsageError("--no-own-questions is for claude alone")
     command = [find_own_program(), "mcp", "--client", place.program, "--group", told.group]
-    told.changes = plan_connection(place, [*command, *_data_option(data)], os.environ)
+    told.changes = plan_connection(
+        place, [*command, *_data_option(data)], os.environ, no_own_questions=no_own_questions
+    )
     told.notes += _notes(place)
+    if place.program == CLAUDE and not (no_own_questions or denies_questions(os.environ)):
+        told.notes.append(_OWN_QUESTIONS)
     if warning := misspelt_group(data, told.group):
         told.notes.append(warning)
     if resume:

@@ -27,7 +27,10 @@ from pynchy.cli.text import to_json
 from pynchy.data_dir import own_settings
 from pynchy.errors import ConfigError
 
-_ALLOW = ("permissions", "allow")
+_ALLOW, _DENY = ("permissions", "allow"), ("permissions", "deny")
+# Claude Code's tool that asks in the terminal. The variable in our entry is a note to ourselves.
+OWN_QUESTIONS = "AskUserQuestion"
+_DENIED_BY_US = "PYNCHY_DENIED_OWN_QUESTIONS"
 # After how many milliseconds a call goes on in the background, where its answer does not count as a
 # person's. The newest Claude Code does that in its terminal after two minutes.
 _BACKGROUND = ("env", BACKGROUND_VARIABLE)
@@ -92,13 +95,23 @@ def find_server(place: EntryLocation) -> McpServerEntry | None:
 
 
 def plan_connection(
-    place: EntryLocation, argv: Sequence[str], environ: Mapping[str, str]
+    place: EntryLocation,
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    no_own_questions: bool = False,
 ) -> list[Change]:
-    """Return what has to change so that the program starts that server. Raise ConfigError."""
+    """Return what has to change so that the program starts that server. Raise ConfigError.
+
+    Where Claude Code's own questions are switched off by us, the entry says so: that is how a
+    later removal knows whose rule it is.
+    """
     document = read_document(place.path)
     text = open_text(document, place.format)
     _check_ours(place)
     entry = write_entry(place.program, argv)
+    if (no_own_questions and not denies_questions(environ)) or has_denied(place):
+        entry["env"][_DENIED_BY_US] = "1"
     if text.find(place.keys) != entry:
         try:
             text = text.put(place.keys, entry)
@@ -111,7 +124,7 @@ def plan_connection(
         text = _allow_in_opencode(text)
     changes = [Change(document, text.text, is_private=_is_private(place))]
     if place.program == CLAUDE:
-        changes.append(_claude_settings(environ, wanted=True))
+        changes.append(_claude_settings(environ, wanted=True, deny=no_own_questions))
     return [change for change in changes if change.is_needed]
 
 
@@ -120,6 +133,7 @@ def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Chang
     document = read_document(place.path)
     text = open_text(document, place.format)
     _check_ours(place)
+    denied = has_denied(place)
     try:
         text = text.drop(place.keys)
         if place.program == OPENCODE and text.find(("permission", OPENCODE_RULE)) == "allow":
@@ -128,8 +142,9 @@ def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Chang
         keys = ".".join(place.keys)
         raise ConfigError(f"{place.path}: {exc}; take {keys} out yourself") from exc
     changes = [Change(document, text.text)]
-    if place.program == CLAUDE and not _is_elsewhere(text, place):
-        changes.append(_claude_settings(environ, wanted=False))
+    if place.program == CLAUDE and (denied or not _is_elsewhere(text, place)):
+        elsewhere = _is_elsewhere(text, place)
+        changes.append(_claude_settings(environ, wanted=elsewhere, allow=denied))
     return [change for change in changes if change.is_needed]
 
 
@@ -163,8 +178,26 @@ def holds_calls(environ: Mapping[str, str]) -> bool:
     return bool(open_text(document, Format.JSON).find(_BACKGROUND) == _NEVER)
 
 
-def _claude_settings(environ: Mapping[str, str], *, wanted: bool) -> Change:
-    """Let our tools be called without a question in the terminal, and the calls wait."""
+def denies_questions(environ: Mapping[str, str]) -> bool:
+    """Say whether Claude Code's own questions are switched off. Raise ConfigError."""
+    document = read_document(claude_settings(environ))
+    denied = open_text(document, Format.JSON).find(_DENY)
+    return isinstance(denied, list) and OWN_QUESTIONS in denied
+
+
+def has_denied(place: EntryLocation) -> bool:
+    """Say whether it was us who switched the program's own questions off. Raise ConfigError."""
+    server = find_server(place)
+    return server is not None and server.is_ours and _DENIED_BY_US in server.env
+
+
+def _claude_settings(
+    environ: Mapping[str, str], *, wanted: bool, deny: bool = False, allow: bool = False
+) -> Change:
+    """Let our tools be called without a question in the terminal, and the calls wait.
+
+    `deny` switches the program's own questions off, `allow` on again.
+    """
     document = read_document(claude_settings(environ))
     open_text(document, Format.JSON)
     text = JsonText(document.text)
@@ -175,6 +208,8 @@ def _claude_settings(environ: Mapping[str, str], *, wanted: bool) -> Change:
         else:
             text = text.take(_ALLOW, CLAUDE_RULE)
             text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
+        text = text.add(_DENY, OWN_QUESTIONS) if deny else text
+        text = text.take(_DENY, OWN_QUESTIONS) if allow else text
     except (BadText, Unwritable) as exc:
         raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
     return Change(document, text.text)

@@ -1,7 +1,7 @@
 """Where each agent program reads its MCP servers, and what it has to be told of ours.
 
-Learnt by running them (docs/connect.md has the list). An entry is ours if it starts `pynchy mcp`;
-any other entry of that name is somebody's own and is left alone.
+Learnt by running them. An entry is ours if it starts `pynchy mcp`; any other entry of that name is
+somebody's own and is left alone.
 """
 
 from __future__ import annotations

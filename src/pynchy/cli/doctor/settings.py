@@ -216,12 +216,12 @@ def _isolation(name: str, group: GroupSettings) -> Finding:
     if found.is_walled or launcher is None:
         return fine(f"group {name}", f"isolation: {found.words}")
     box, table = 'kind = "bubblewrap"', f"[groups.{name}.launcher]"
-    fix = f"a box for it: {box} in {table} (docs/sandboxes.md)"
+    fix = f"a box for it: {box} in {table} (pynchy docs sandboxes)"
     if launcher.kind == "command":
         fix = (
             "begin its command with a sandbox of yours, such as docker or bwrap; or, if it runs "
             f"{', '.join(cores.names())}: {box} and agent in place of command in {table} "
-            "(docs/sandboxes.md)"
+            "(pynchy docs sandboxes)"
         )
     return warning(f"group {name}", f"isolation: {found.words}", fix)
 
