@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What a user needs, and nothing of what developers need.
+DEMO_VENV := .venv-demo
+DEMO_READY := $(DEMO_VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
@@ -16,8 +19,8 @@ export PYTHONDONTWRITEBYTECODE =
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## watch an agent ask, you answer, the answer arrive (plays you when there is no terminal)
-	@$(BIN)/pynchy demo $(DEMO_ARGS)
+demo: $(DEMO_READY) ## watch an agent ask, you answer, the answer arrive (plays you when there is no terminal)
+	@$(DEMO_VENV)/bin/pynchy demo $(DEMO_ARGS)
 
 test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
@@ -86,11 +89,20 @@ lock: ## resolve requirements.lock anew (needs uv)
 	  --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/.locked: requirements.lock
+.PHONY: python-is-new
+python-is-new:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pynchy needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …" >&2; exit 1; }
+
+$(DEMO_READY): pyproject.toml | python-is-new
+	@echo "Installing pynchy into $(DEMO_VENV) (about 70 MB, once) …"
+	@$(PYTHON) -m venv $(DEMO_VENV)
+	@$(DEMO_VENV)/bin/python -m pip install --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.locked: requirements.lock | python-is-new
 	@echo "setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --require-hashes -r requirements.lock

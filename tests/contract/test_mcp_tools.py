@@ -393,3 +393,15 @@ async def test_the_same_call_sent_twice_is_one_question(host: HostStandIn, era: 
     assert all("once" in text for text in texts)
     assert len(list(host.responses.glob("*.json"))) == 1
     assert len(host.files("*.received")) == 1
+
+
+async def test_a_misspelt_argument_is_told_and_nobody_is_asked(host: HostStandIn, era: str) -> None:
+    question = {"question": "Deploy?", "options": ["Yes", "No"], "multi_select": True}
+    async with connect(host.ipc_dir, era) as client:
+        refused = await client.call_tool("ask_user", {"questions": [question]})
+        checked = await client.call_tool("check_answer", {"requestId": "q1"})
+
+    assert (refused.is_error, checked.is_error) == (True, True)
+    assert "questions[0].multi_select: unknown; did you mean multiSelect?" in text_of(refused)
+    assert "did you mean request_id?" in text_of(checked)
+    assert not list((host.ipc_dir / "tasks").glob("*.json"))

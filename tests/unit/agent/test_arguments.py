@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_runner.asking import Option, Question, Urgency
-from agent_runner.asking.arguments import parse_ask, parse_check, parse_request_id
+from agent_runner.asking.arguments import (
+    check_ask_names,
+    check_names,
+    parse_ask,
+    parse_check,
+    parse_request_id,
+)
 from agent_runner.errors import BadArguments
 
 QUESTION = {"question": "Which?", "options": [{"label": "a", "description": "d"}, "b"]}
@@ -156,3 +162,55 @@ def test_any_arguments_are_understood_or_refused(arguments: dict[str, Any]) -> N
     except BadArguments:
         return
     assert 1 <= len(request.questions) <= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            {"questions": [QUESTION | {"multi_select": True}]},
+            "questions[0].multi_select: unknown; did you mean multiSelect?",
+        ),
+        (
+            {"questions": json.dumps([QUESTION | {"optionsOnly": True}])},
+            "did you mean options_only?",
+        ),
+        ({"questions": QUESTION | {"optoins": []}}, "did you mean options?"),
+        (QUESTION | {"multiselect": True}, "multiselect: unknown; did you mean multiSelect?"),
+        ({"questions": [QUESTION], "time_out": 3}, "time_out: unknown; did you mean timeout?"),
+        ({"questions": [QUESTION], "multiSelect": True}, "multiSelect: unknown; there are"),
+        (
+            {"questions": [{"question": "?", "options": [{"label": "a", "descripton": "b"}]}]},
+            "questions[0].options[0].descripton: unknown; did you mean description?",
+        ),
+        (
+            {"question": "?", "options": json.dumps([{"label": "a", "name": "b"}])},
+            "options[0].name: unknown; there are label, description, preview",
+        ),
+    ],
+)
+def test_a_name_that_is_not_known_is_told_with_what_was_meant(
+    arguments: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(BadArguments) as refused:
+        check_ask_names(arguments)
+
+    assert told in str(refused.value)
+
+
+def test_what_other_tools_do_not_know_is_told_as_well() -> None:
+    with pytest.raises(BadArguments, match="did you mean request_id"):
+        check_names({"requestId": "q1"}, "request_id")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"questions": [QUESTION], "metadata": {"ignored": True}},
+        QUESTION | {"title": "T", "questions": None},
+        {"questions": 7},
+        {"questions": ["?"]},
+    ],
+)
+def test_what_is_known_or_refused_elsewhere_passes_the_names(arguments: dict[str, Any]) -> None:
+    check_ask_names(arguments)

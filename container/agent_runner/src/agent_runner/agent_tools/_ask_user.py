@@ -137,8 +137,12 @@ class Tools:
         return ToolResult(result.text + late, is_error=result.is_error)
 
     async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
+        request_id = self._request_id(call)
+        if request_id is None or request_id != self._identity.granted:
+            # What has been answered already is handed over, whatever else the call says.
+            arguments.check_ask_names(call.arguments)
         request, wait = arguments.parse_ask(call.arguments)
-        request_id = self._request_id(call) or request.request_id
+        request_id = request_id or request.request_id
         request = arguments.asked_by(
             replace(request, request_id=request_id), self._identity.agent, self._identity.task
         )
@@ -153,6 +157,7 @@ class Tools:
         return tool_result(result)
 
     async def _check_answer(self, call: ToolCall) -> ToolResult:
+        arguments.check_names(call.arguments, "request_id", "timeout")
         request_id, seconds = arguments.parse_check(call.arguments)
         async with self._reporting(call, request_id):
             result = await self._asker.check(request_id, seconds=seconds)
@@ -160,6 +165,7 @@ class Tools:
         return ToolResult(told, is_error=text.is_error(result))
 
     async def _withdraw_question(self, call: ToolCall) -> ToolResult:
+        arguments.check_names(call.arguments, "request_id")
         request_id = arguments.parse_request_id(call.arguments)
         result = await self._asker.withdraw(request_id)
         is_error = result.outcome is Outcome.ERROR

@@ -20,7 +20,68 @@ MAX_DETAIL_CHARACTERS = 4_000
 MAX_PREVIEW_CHARACTERS = 64_000
 MAX_SECONDS = 30 * 24 * 3600
 
+_OPTION_NAMES = ("label", "description", "preview")
+_QUESTION_NAMES = ("question", "header", "options", "multiSelect", "options_only", "default")
+_ASK_NAMES = ("questions", "title", "task", "urgency", "timeout", "wait_for_response")
+# Claude Code sends it along with questions of its own.
+_IGNORED = "metadata"
+
 Fields = Mapping[str, object]
+
+
+def check_ask_names(arguments: Fields) -> None:
+    """Raise BadArguments for a name that ask_user does not have, at any depth.
+
+    What is not understood is not ignored: a model that misspells multiSelect would have people
+    asked something else than it meant.
+    """
+    questions = arguments.get("questions")
+    alone = _QUESTION_NAMES if questions is None else ()
+    _check_names(arguments, (*_ASK_NAMES, *alone))
+    if questions is None:
+        _check_option_names(arguments, "")
+        return
+    value = _unwrap(questions, "questions")
+    for index, item in enumerate(value if isinstance(value, list) else [value]):
+        if isinstance(item, dict):
+            _check_names(item, _QUESTION_NAMES, f"questions[{index}]")
+            _check_option_names(item, f"questions[{index}]")
+
+
+def check_names(arguments: Fields, *names: str) -> None:
+    """Raise BadArguments for a name that is none of these."""
+    _check_names(arguments, names)
+
+
+def _check_option_names(question: Fields, where: str) -> None:
+    options = question.get("options")
+    value = None if options is None else _unwrap(options, _path(where, "options"))
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            _check_names(item, _OPTION_NAMES, f"{_path(where, 'options')}[{index}]")
+
+
+def _check_names(fields: Fields, names: tuple[str, ...], where: str = "") -> None:
+    for name in fields:
+        if name in names or (name == _IGNORED and not where):
+            continue
+        shown = _path(where, name[:MAX_LINE_CHARACTERS])
+        if meant := _meant(name, names):
+            raise BadArguments(f"{shown}: unknown; did you mean {meant}?")
+        raise BadArguments(f"{shown}: unknown; there are {', '.join(names)}")
+
+
+def _meant(name: str, names: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+    plain = {_letters(one): one for one in names}
+    near = get_close_matches(_letters(name), plain, n=1, cutoff=0.75)
+    return plain[near[0]] if near else ""
+
+
+def _letters(name: str) -> str:
+    """Return what is the same in multiSelect, multi_select and multi-select."""
+    return "".join(filter(str.isalnum, name[:MAX_LINE_CHARACTERS])).lower()
 
 
 def parse_ask(arguments: Fields) -> tuple[Request, bool]:

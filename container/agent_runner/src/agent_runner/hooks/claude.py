@@ -154,6 +154,8 @@ class ToolHook:
 
     def _request(self, fired: Fired) -> Request | None:
         """Return what to ask; None if this call is not to be put off."""
+        if not fired.is_built_in:  # our own tool will refuse it, so nobody is asked for it
+            arguments.check_ask_names(fired.input)
         request, wait = arguments.parse_ask(fired.input)
         # Without a session our server cannot tell that its call is this one.
         is_ours = self._park_after and wait and request.wait_seconds is None and self._session_id
