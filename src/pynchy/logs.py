@@ -173,6 +173,9 @@ def log_event(event: Event) -> None:
     fields = {"id": event.short_id, "request": event.request_id, "group": event.group}
     why = event.detail if event.kind in _EXPLAINED else None
     more = {"channel": event.channel, "session": event.session_id, "why": why}
+    if event.kind is EventKind.UNDELIVERABLE:
+        # Or the `delivered` that follows would seem to contradict it.
+        more["then"] = "the agent is told that nobody could be asked"
     told = {key: value for key, value in (fields | more).items() if value}
     log.log(level, "question.%s", event.kind.value, extra=told)
 

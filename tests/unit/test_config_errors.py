@@ -550,3 +550,55 @@ def test_whatever_bytes_the_file_holds_there_are_settings_or_a_config_error(raw:
         read_settings(Path("pynchy.toml"), CHANNELS)
     except ConfigError as error:
         assert "pynchy.toml:" in str(error)  # noqa: PT017  either way out is right
+
+
+def test_all_that_is_wrong_is_said_in_one_round(tmp_path: Path) -> None:
+    path = tmp_path / "pynchy.toml"
+    path.write_text(
+        'answer_ttl = "1m"\nwiat = 3\n[groups.a]\nchannels = ["lcoal"]\n'
+        '[groups.b]\nchanels = []\nwait = "park"\n[groups.c.launcher]\ncommand = 7\n'
+    )
+
+    with pytest.raises(ConfigError) as wrong:
+        read_settings(path)
+
+    told = str(wrong.value)
+    assert [f":{line}:" in told for line in (1, 2, 4, 6, 7, 9)] == [True] * 6
+
+
+def test_what_cannot_be_used_is_not_told_again_as_a_contradiction(tmp_path: Path) -> None:
+    path = tmp_path / "pynchy.toml"
+    path.write_text(
+        'answer_ttl = "soon"\nwait_timeout = "30d"\n[channels.chatty]\n'
+        '[groups.a]\nchannels = ["chatty"]\nwait = "park"\nlauncher = 7\n'
+    )
+
+    with pytest.raises(ConfigError) as wrong:
+        read_settings(path, CHANNELS)
+
+    told = str(wrong.value)
+    assert told.count("pynchy.toml:") == 3
+    assert "shorter than" not in told
+    assert "not configured" not in told
+    assert "needs a launcher" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[groups.a]\nchannels = ["local"\nchat = { local = "x" }\n', ":2:12:"),
+        ('[groups.a]\nchannels = ["local"\n\n[http]\nport = 1\n', ":2:12:"),
+        ('[groups.a]\nchannels = [\n  "local",\n  "web"\n[http]\n', ":2:12:"),
+        ('[groups.a]\nchat = { local = "x"\n[http]\n', ":2:8:"),
+    ],
+)
+def test_a_list_that_is_left_open_is_shown_where_it_begins(
+    tmp_path: Path, text: str, place: str
+) -> None:
+    path = tmp_path / "pynchy.toml"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError) as wrong:
+        read_settings(path)
+
+    assert place in str(wrong.value).splitlines()[0]

@@ -39,6 +39,7 @@ def _routes(settings: Settings, known: Collection[str]) -> Iterator[SettingProbl
                 message=f"{dotted(field)} names a channel that is not configured",
                 notes=_advice(channel, settings.channels, known),
                 at_key=at_key,
+                channel=channel,
             )
 
 

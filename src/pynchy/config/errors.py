@@ -20,6 +20,10 @@ class SettingProblem:
     message: str
     notes: tuple[str, ...] = ()
     at_key: bool = False
+    # It says nothing that counts: what is beside it means the same without it.
+    is_extra: bool = False
+    # The channel that it is about, where that is not configured.
+    channel: str = ""
 
 
 def did_you_mean(name: str, options: Iterable[str], form: str = '"%s"') -> tuple[str, ...]:

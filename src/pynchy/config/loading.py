@@ -3,6 +3,8 @@
 What pydantic found wrong is said in a person's words, with the nearest name that would have fitted.
 """
 
+import copy
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
@@ -45,6 +47,7 @@ _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
 _DEEP_NEST = re.compile(r"(?:[\[{]\s*){50}")
 _QUOTES = ('text needs quotes, such as "30m"',)
 _SET_TWICE = "Cannot overwrite a value"
+_UNCLOSED = ("Unclosed array", "Unclosed inline table")
 _SYNTAX_HINTS = {
     "Invalid value": _QUOTES,
     "Expected newline or end of document after a statement": _QUOTES,
@@ -83,6 +86,7 @@ def _unknown_key(error: ErrorDetails, model: type[BaseModel], table: Loc) -> Set
     options = _model_at(model, tuple(parents)).model_fields
     where = dotted((*table, *parents))
     return SettingProblem(
+        is_extra=True,
         loc=(*table, *error["loc"]),
         message=f'unknown setting "{printable(str(name))}"' + (f" in [{where}]" if where else ""),
         notes=(*_hints(error, str(name), options, (*table, *parents)), allowed(options)),
@@ -200,9 +204,7 @@ def read_settings(
     if path is None:
         return Settings()
     source = _read(path)
-    settings, findings = _validate(_parse(source), channels)
-    if settings is not None and not findings:
-        findings += look_at(settings)
+    settings, findings = _validate(_parse(source), channels, look_at)
     if settings is not None and not findings:
         return settings
     in_order = sorted(findings, key=lambda finding: source.place(finding).start)
@@ -270,20 +272,62 @@ def _syntax_place(source: SettingsText, error: tomli.TOMLDecodeError) -> Span:
     if error.msg == _SET_TWICE:
         before = (span for span in places.values.values() if span.end <= error.pos)
         return max(before, key=lambda span: span.end, default=Span(error.pos, error.pos))
+    if error.msg in _UNCLOSED:
+        opened = [places.values[loc] for loc in places.unfinished]
+        opened = [span for span in opened if span.start < error.pos and text[span.start] in "[{"]
+        if opened:
+            return Span(opened[-1].start, opened[-1].start + 1)
     if places.unfinished and error.pos >= len(text.rstrip()):
         return places.values[places.unfinished[-1]]
     return Span(error.pos, error.pos)
 
 
 def _validate(
-    data: dict[str, Any], known: Channels
+    data: dict[str, Any], known: Channels, look_at: Checks
 ) -> tuple[Settings | None, list[SettingProblem]]:
+    """Return the settings, and everything that is wrong with them.
+
+    What each setting says and whether they fit together is told at once: where some cannot be
+    used, the others are looked at without them.
+    """
     channels, findings = _validate_channels(data.get("channels", {}), known)
     settings, more = _check(Settings, {**data, "channels": channels})
     findings += more
-    if settings is not None and not findings:
-        findings += contradictions(settings, known)
+    usable = settings or _without(data, channels, more)
+    if usable is not None:
+        together = [*contradictions(usable, known), *look_at(usable)]
+        named = data.get("channels", {})
+        findings += [
+            problem
+            for problem in together
+            if not any(_is_doubtful(problem, found) for found in findings)
+            and not (problem.channel and problem.channel in named)
+        ]
     return settings, findings
+
+
+def _without(
+    data: dict[str, Any], channels: object, findings: list[SettingProblem]
+) -> Settings | None:
+    """Return the settings without those that cannot be used; None if that is not enough."""
+    left = copy.deepcopy(data)
+    for finding in findings:
+        table: Any = left
+        way = list(itertools.takewhile(lambda part: isinstance(part, str), finding.loc))
+        for part in way[:-1]:
+            table = table.get(part) if isinstance(table, dict) else None
+        if way and isinstance(table, dict):
+            table.pop(way[-1], None)
+    return _check(Settings, {**left, "channels": channels if "channels" in left else {}})[0]
+
+
+def _is_doubtful(problem: SettingProblem, found: SettingProblem) -> bool:
+    """True if the problem may only be there because a setting beside it could not be used."""
+    if found.is_extra:
+        return False
+    table, beside = problem.loc[:-1], found.loc[:-1]
+    within = bool(beside) and problem.loc[: len(beside)] == beside
+    return table == beside or within or (bool(table) and found.loc[: len(table)] == table)
 
 
 def _validate_channels(tables: object, known: Channels) -> tuple[object, list[SettingProblem]]:
@@ -307,6 +351,7 @@ def _validate_channels(tables: object, known: Channels) -> tuple[object, list[Se
 
 def _unknown_channel(name: str, known: Channels) -> SettingProblem:
     return SettingProblem(
+        is_extra=True,
         loc=("channels", name),
         message=f'unknown channel "{printable(name)}"',
         notes=(*did_you_mean(name, known), allowed(known)),

@@ -375,3 +375,34 @@ def test_a_clock_that_went_back_is_noticed(tmp_path: Path) -> None:
     assert next(check_clock(data, now)).status is Status.WARNING
     assert next(check_clock(data, now + timedelta(hours=3))).status is Status.OK
     assert next(check_clock(data, datetime(1970, 1, 1, tzinfo=UTC))).status is Status.PROBLEM
+
+
+def test_a_host_that_starts_or_stops_is_not_called_gone(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.cli.doctor.machine._TIMEOUT_SECONDS", 0.0)
+    data = DataFolder(tmp_path / "data")
+    data.make()
+    data.token()
+
+    with data.locked():
+        code, found = examine(run)
+
+    assert code == 0
+    assert [(f["status"], f["detail"]) for f in found["host"]] == [
+        ("warning", "it is starting or stopping just now")
+    ]
+
+
+def test_doctor_looks_again_where_the_host_went_meanwhile(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = DataFolder(tmp_path / "data")
+    data.make()
+    seen = iter([True, False])
+    monkeypatch.setattr("pynchy.cli.doctor.command.wait_for_host", lambda _: next(seen))
+
+    _, found = examine(run)
+
+    assert [f["status"] for f in found["host"]] == ["problem"]
+    assert len(found["python"]) == 1

@@ -23,6 +23,7 @@ from pynchy.cli.doctor.machine import (
     check_stale_host,
     check_token,
     look_at_host,
+    wait_for_host,
 )
 from pynchy.cli.doctor.settings import check_exposure, check_groups, look_at_settings
 from pynchy.cli.options import data_dir_option, json_option, shared_path
@@ -70,7 +71,19 @@ def doctor_command(
 
 
 def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
-    """Yield everything that there is to say, in the order of reading."""
+    """Yield everything that there is to say, in the order of reading.
+
+    A host that starts or stops meanwhile would be there for one check and not for the next: then
+    it is all looked at once more.
+    """
+    is_up = wait_for_host(data)
+    found = list(_examine(data, config, now))
+    if wait_for_host(data) != is_up:
+        found = list(_examine(data, config, now))
+    yield from found
+
+
+def _examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
     yield from check_python()
     settings, told = look_at_settings(config, os.environ, data)
     yield from told

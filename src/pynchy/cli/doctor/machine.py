@@ -6,6 +6,7 @@ import os
 import platform
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _FIRST_YEAR = 2026
 _OTHERS = 0o077
 
 _TIMEOUT_SECONDS = 5.0
+_POLL_SECONDS = 0.05
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
@@ -186,6 +188,19 @@ class Health:
     problems: tuple[str, ...] | None = None
 
 
+def wait_for_host(data: DataFolder) -> bool:
+    """Return whether a host runs, once it no longer starts or stops; that takes a moment."""
+    until = time.monotonic() + _TIMEOUT_SECONDS
+    while data.is_locked():
+        with suppress(NoHost):
+            data.host()
+            return True
+        if time.monotonic() > until:
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
 def look_at_host(data: DataFolder) -> Health:
     """Ask the host how it is."""
     try:
@@ -194,6 +209,9 @@ def look_at_host(data: DataFolder) -> Health:
         health = client.health()
         undelivered = [v for v in client.pending() if v.get("state") == "undelivered"]
     except NoHost:
+        if data.is_locked():
+            fix = "run pynchy doctor again in a moment; if it stays so, see the host's log"
+            return Health((warning("host", "it is starting or stopping just now", fix),))
         gone = problem("host", "not running: nobody is asked anything", "pynchy serve")
         return Health((gone,))
     except (HostError, PynchyError) as exc:
