@@ -1,4 +1,4 @@
-# Every target sets up .venv by itself; nothing but Python 3.11+ and make is needed.
+# Every target sets up what it needs by itself; nothing but Python 3.11+ and make is needed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
