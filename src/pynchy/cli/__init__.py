@@ -22,29 +22,29 @@ COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
     "connect": ("connect.command", "Let an agent in your terminal ask through pynchy."),
-    "hook": ("mcp", "Ask before an agent program's tool does, and park the agent."),
+    "hook": ("mcp", "Let an agent end while it waits (a hook of Claude Code)."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
-    "status": ("status", "Say in a line how many agents work and what waits for you."),
+    "status": ("status", "Show how many agents work and what waits for you."),
     "run": ("sessions", "Start an agent's session with a prompt."),
     "sessions": ("sessions", "List the sessions, and what each is doing."),
     "log": ("sessions", "Print what the runners of a session printed."),
     "stop": ("sessions", "End the runner of a session."),
     "groups": ("groups", "List the groups, and remove one."),
     "pending": ("questions", "List what waits for a person."),
-    "show": ("questions", "Show one question whole."),
+    "show": ("questions", "Show one question in full."),
     "answer": ("answers", "Answer a question."),
     "decline": ("answers", "End a question without an answer."),
-    "retry": ("answers", "Deliver an answer again that did not arrive."),
+    "retry": ("answers", "Try again to deliver an answer that did not arrive."),
     "dismiss": ("answers", "Stop keeping an answer that could not be delivered."),
-    "history": ("questions", "List what is over, and how it ended."),
+    "history": ("questions", "List closed questions, and how each ended."),
     "events": ("events", "List what happened, or follow it."),
-    "sweep": ("questions", "End what is stale."),
-    "init": ("init", "Write a settings file to begin with."),
-    "doctor": ("doctor.command", "Find what is wrong, and say how to mend it."),
+    "sweep": ("questions", "End questions that are past their deadline."),
+    "init": ("init", "Write a settings file to start from."),
+    "doctor": ("doctor.command", "Find what is wrong, and say how to fix it."),
     "docs": ("docs", "Print a page of the documentation, or list the pages."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "completion": ("completion", "Print the completion script for your shell."),
 }
 
 
@@ -149,7 +149,7 @@ def cli(data_dir: Path | None, config: Path | None) -> None:
     r"""Carry a question from an unattended agent to the person who can answer it.
 
     \b
-    Begin with:
+    Start with:
       pynchy demo                        see it work
       pynchy serve                       run the host
       pynchy connect claude              let Claude Code ask (or codex, opencode)

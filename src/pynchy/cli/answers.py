@@ -88,7 +88,9 @@ def _drop_typed_ahead() -> None:
 @id_argument
 @click.argument("values", type=TEXT, metavar="VALUE...", nargs=-1)
 @click.option("--question", type=click.IntRange(1), metavar="N", help="Answer only question N.")
-@click.option("--text", type=TEXT, metavar="TEXT", help="Your own words, compared with no option.")
+@click.option(
+    "--text", type=TEXT, metavar="TEXT", help="Your own words, not matched with any option."
+)
 @json_option
 @by_option
 @data_dir_option
@@ -104,12 +106,13 @@ def answer_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Answer a question by the number or label of an option, or in your own words.
 
-    What is nearly a label is not taken: you are told what to type for the option. With --text the
-    words are the answer as they stand; beside a VALUE they go along with that option.
+    A text that is nearly a label is not accepted: you are told what to type for the option. With
+    --text your words are the answer, exactly as written; together with a VALUE they are a note on
+    that option.
 
     With several questions, give one value for each, or one question at a time with --question.
-    Without a value the question is shown and you are asked. An answer that begins with a dash goes
-    behind `--`. With --json the question is printed as it is now: how it ended is in `ending`, also
+    Without a value the question is shown and you are asked. Put `--` before an answer that begins
+    with a dash. With --json the question is printed as it is now: how it ended is in `ending`, also
     where somebody else was first.
 
     \b
@@ -259,7 +262,7 @@ def _ask_person(answering: _Answering) -> None:
 def decline_command(
     target: str, reason: str | None, by: str, data: DataFolder, *, as_json: bool
 ) -> None:
-    r"""End a question without an answer; the agent is told that this is no consent.
+    r"""End a question without an answer; the agent is told that this is not consent.
 
     With --json the question is printed as it is now, also where somebody else was first.
 
@@ -281,16 +284,16 @@ def decline_command(
     click.echo(f"{read_question(view).short_id} declined")
 
 
-@click.command("retry", short_help="Deliver an answer again that did not arrive.")
+@click.command("retry", short_help="Try again to deliver an answer that did not arrive.")
 @id_argument
 @by_option
 @data_dir_option
 def retry_command(target: str, by: str, data: DataFolder) -> None:
-    r"""Deliver an answer again that did not reach its agent.
+    r"""Try again to deliver an answer that did not reach its agent.
 
-    Such answers are in `pynchy pending` with the reason. Where the next attempt is still to come,
-    it is made now. See what came of it with `pynchy show`. An answer can be delivered again only
-    where the group has a launcher that resumes its agent; otherwise it is kept for check_answer.
+    Such answers are in `pynchy pending` with the reason. If another attempt is scheduled, it is
+    made now. See what came of it with `pynchy show`. Only a group with a launcher, which resumes
+    its agent, can be retried; otherwise the answer is kept for check_answer.
 
     \b
     Example:
@@ -311,7 +314,7 @@ def dismiss_command(target: str, by: str, data: DataFolder) -> None:
 
     A question that is still open has no answer to dismiss: end it with `pynchy decline`.
 
-    Such answers are in `pynchy pending` with the reason, until somebody comes for them with
+    Such answers are in `pynchy pending` with the reason, until an agent collects them with
     check_answer, `pynchy retry` delivers them, or answer_ttl has passed once more.
 
     \b

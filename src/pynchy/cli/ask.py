@@ -138,7 +138,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     found = _DURATION.match(value)
     seconds = float(found["count"]) * _UNIT_SECONDS[found["unit"]] if found else 0
     if not 0 < seconds <= _MAX_SECONDS:
-        message = f"{value!r} is no duration such as 90, 90s, 30m or 2h, up to 30d"
+        message = f"{value!r} is not a duration; write 90, 90s, 30m or 2h, up to 30d"
         raise click.BadParameter(message, ctx, param)
     return seconds
 
@@ -150,11 +150,18 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 )
 @click.option("--multi", is_flag=True, help="More than one option may be chosen.")
 @click.option(
-    "--options-only", is_flag=True, help="Only an option is an answer, own words are none."
+    "--options-only",
+    is_flag=True,
+    help="People can only choose an option, not write their own words.",
 )
-@click.option("--timeout", callback=_seconds, metavar="S", help="Wait so long, such as 90 or 30m.")
 @click.option(
-    "--default", type=TEXT, metavar="VALUE", help="What counts if nobody answers in time."
+    "--timeout",
+    callback=_seconds,
+    metavar="S",
+    help="How long to wait, such as 90 (seconds) or 30m.",
+)
+@click.option(
+    "--default", type=TEXT, metavar="VALUE", help="The answer to use if nobody answers in time."
 )
 @click.option("--title", type=TEXT, default="", help="A headline for the card.")
 @click.option("--urgency", type=click.Choice([u.value for u in Urgency]), default="normal")
@@ -184,11 +191,11 @@ def ask_command(  # noqa: PLR0913 - one for each option
 
     Without -o the answer is free text; with it people may still write something else, unless
     --options-only says that only the options count. Several chosen options are printed one to a
-    line. A call that waited long enough leaves its question open.
+    line. When the time is over, the question stays open.
 
     \b
     Exit code: 0 answered; 2 declined; 3 nobody answered in time (the question stays open, or
-    its --default is printed); 1 it ended otherwise; 5 no host; 64 wrong use; 130 Ctrl-C.
+    its --default is printed); 1 it ended otherwise; 5 no host; 64 wrong usage; 130 Ctrl-C.
 
     \b
     Examples:
@@ -231,15 +238,17 @@ def _check_options(
 ) -> None:
     """Raise UsageError for what a person could make nothing of."""
     if not question.strip() or not all(label.strip() for label in options):
-        raise click.UsageError("a question and its options need words")
+        raise click.UsageError("the question and its options must not be empty")
     if len({label.casefold() for label in options}) < len(options):
-        raise click.UsageError("each -o must be another label")
+        raise click.UsageError("two options have the same label; each -o must be different")
     for flag, is_set in (("--multi", multi), ("--options-only", options_only)):
         if is_set and not options:
             raise click.UsageError(f"{flag} needs options to choose from: -o LABEL")
     labels = [label.strip() for label in options]
     if options and default is not None and default.strip() not in labels:
-        raise click.UsageError(f"--default {default!r} is none of the options: {', '.join(labels)}")
+        raise click.UsageError(
+            f"--default {default!r} is not one of the options: {', '.join(labels)}"
+        )
 
 
 def _check_lengths(question: str, options: tuple[str, ...], default: str, title: str) -> None:

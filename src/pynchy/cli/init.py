@@ -13,7 +13,7 @@ from pynchy.data_dir import SETTINGS_NAME
 from pynchy.errors import ConfigError
 
 
-@click.command("init", short_help="Write a settings file to begin with.")
+@click.command("init", short_help="Write a settings file to start from.")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.pass_context

@@ -45,7 +45,7 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
     sys.exit(main_as_told(ipc_dir, os.environ, client or ""))
 
 
-@click.command("hook", short_help="Ask before an agent program's tool does, and park the agent.")
+@click.command("hook", short_help="Let an agent end while it waits (a hook of Claude Code).")
 @click.argument("program", type=click.Choice(["claude"]))
 @click.option(
     "--group",

@@ -64,12 +64,12 @@ def pending_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
         print_pending(HostClient.of(data).pending(), as_json=as_json)
 
 
-@click.command("show", short_help="Show one question whole.")
+@click.command("show", short_help="Show one question in full.")
 @id_argument
 @json_option
 @data_dir_option
 def show_command(target: str, data: DataFolder, *, as_json: bool) -> None:
-    r"""Show one question whole, open or over: options, previews, cards, what happened.
+    r"""Show one question in full, open or closed: options, previews, cards, what happened.
 
     \b
     Example:
@@ -86,9 +86,13 @@ def show_command(target: str, data: DataFolder, *, as_json: bool) -> None:
     show(next_step(question))
 
 
-@click.command("history", short_help="List what is over, and how it ended.")
+@click.command("history", short_help="List closed questions, and how each ended.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many."
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="Show at most this many.",
 )
 @click.option("--group", metavar="NAME", shell_complete=complete_groups, help="Only this group's.")
 @click.option(
@@ -99,7 +103,7 @@ def show_command(target: str, data: DataFolder, *, as_json: bool) -> None:
 def history_command(
     data: DataFolder, limit: int, group: str | None, outcome: str | None, *, as_json: bool
 ) -> None:
-    r"""List what is over, newest first, and how it ended.
+    r"""List closed questions, newest first, and how each ended.
 
     What never reached its agent is marked as not delivered. Without a terminal each question is one
     line with tabs between its fields, that mark last.
@@ -117,7 +121,11 @@ def history_command(
         warn_of_misspelling(data, group)
     questions = [read_question(view) for view in views]
     if not questions:
-        click.echo("Nothing is over yet." if not (group or outcome) else "Nothing like that.")
+        click.echo(
+            "No question is closed yet."
+            if not (group or outcome)
+            else "No closed question matches."
+        )
     elif is_terminal():
         show([history_table(questions)])
     else:
@@ -132,7 +140,7 @@ def history_command(
 def sweep_command(data: DataFolder, *, dry_run: bool, as_json: bool) -> None:
     r"""End what is stale: questions past their deadline or whose group is gone.
 
-    What only a person can mend is reported, and left alone.
+    What only a person can fix is reported, and left alone.
 
     \b
     Examples:

@@ -56,8 +56,8 @@ def serve_command(  # noqa: PLR0913 - one for each option
 
     Prints one line with its address when it is ready, and one with the settings file that it has
     read: --config, else PYNCHY_CONFIG, else pynchy.toml in this folder, else
-    ~/.config/pynchy/pynchy.toml. A port that is named (here or in the settings) must be free; the
-    usual one, 8765, gives way to any free one. At a terminal it also prints a link that
+    ~/.config/pynchy/pynchy.toml. A port that you choose (here or in the settings) must be free; if
+    the default, 8765, is taken, another one is used. At a terminal it also prints a link that
     signs a browser in to the inbox, with a code to scan where a phone can reach it
     (http.public_url). Stop it with Ctrl-C or SIGTERM; what is open stays open and is taken up at
     the next start.

@@ -44,9 +44,9 @@ _WIPE = "\r\x1b[2K"
 @json_option
 @data_dir_option
 def sessions_command(data: DataFolder, *, everything: bool, as_json: bool) -> None:
-    r"""List the sessions that are working or wait on you, whoever started them.
+    r"""List the sessions that are working or waiting for you, whoever started them.
 
-    One that is parked waits on you without a process: it is resumed when you answer.
+    A parked session waits for you without a process: it is resumed when you answer.
 
     A terminal shows the beginning of each id, which `pynchy stop` takes; --all and --json show
     all of it. Without a terminal each session is one line with tabs between its fields, the last
@@ -125,7 +125,9 @@ def _about(view: Json) -> str:
 @click.command("run", short_help="Start an agent's session with a prompt.")
 @click.argument("group", shell_complete=complete_groups)
 @click.argument("prompt")
-@click.option("--agent", type=click.Choice(names()), help="Instead of the launcher's own.")
+@click.option(
+    "--agent", type=click.Choice(names()), help="Run this agent program instead of the launcher's."
+)
 @click.option("--follow", is_flag=True, help="Stay, and print what happens.  [Ctrl-C detaches]")
 @json_option
 @by_option
@@ -142,9 +144,9 @@ def run_command(  # noqa: PLR0913 - each is an option
 ) -> None:
     r"""Start a session of the group's agent with a prompt, and print the session's id.
 
-    How the agent is started is said in [groups.GROUP.launcher]. A PROMPT of "-" is read from stdin.
-    With --follow, print what the runner prints and what happens to the session until it has ended;
-    --json makes every piece of that one line.
+    [groups.GROUP.launcher] in the settings says how the agent is started. A PROMPT of "-" is read
+    from stdin. With --follow, print what the runner prints and what happens to the session until it
+    has ended; with --json each piece is one line.
 
     Exit code: 0 it was started (with --follow: and ended well), 1 it was not (it failed), 5 no host
     is running, 130 detached.
@@ -176,7 +178,7 @@ def run_command(  # noqa: PLR0913 - each is an option
 @by_option
 @data_dir_option
 def stop_command(target: str, by: str, data: DataFolder) -> None:
-    r"""End the runner of a session: ask it to end, and kill it after its grace.
+    r"""End the runner of a session: ask it to end, and kill it if it does not (term_grace).
 
     What it asked stays open; an answer to that starts it again. An answer that it was just being
     given, or was about to be started with, is kept, and `pynchy retry` delivers it.

@@ -21,16 +21,18 @@ _LINE_SECONDS = 2.0
 
 
 @click.command("status", short_help="Say how many agents work and what waits for you.")
-@click.option("--line", is_flag=True, help="Print one short line, empty where there is nothing.")
+@click.option(
+    "--line", is_flag=True, help="Print one short line, empty if there is nothing to show."
+)
 @json_option
 @data_dir_option
 def status_command(data: DataFolder, *, line: bool, as_json: bool) -> None:
     r"""Say how the host is, how many agents are at work, and what waits for you.
 
     With --line it is one short line for tmux, starship or a menu bar: 🤖 agents at work,
-    🔔 questions that wait for you, 📭 answers that were not delivered. It is empty where there is
-    nothing to tell, and where no host runs, with exit code 0: a status bar must not break.
-    Otherwise the exit code is 5 where no host runs.
+    🔔 questions that wait for you, 📭 answers that were not delivered. It is empty, with exit
+    code 0, if there is nothing to show or no host runs: a status bar must not break. Without
+    --line the exit code is 5 if no host runs.
 
     \b
     Examples:

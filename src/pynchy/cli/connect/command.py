@@ -97,7 +97,7 @@ class _Report:
     "--group",
     metavar="NAME",
     shell_complete=complete_groups,
-    help="The group that it asks for.  [default: the program's name, or the project's]",
+    help="The group that it asks as.  [default: the program's name, or the project's]",
 )
 @click.option(
     "--scope",
@@ -112,7 +112,7 @@ class _Report:
     is_flag=True,
     help="Switch off the tool with which Claude Code asks in its terminal.",
 )
-@click.option("--remove", is_flag=True, help="Take it out again.")
+@click.option("--remove", is_flag=True, help="Undo it: take out what connect wrote.")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking.")
 @click.option("--dry-run", "--print", is_flag=True, help="Show the change, write nothing.")
 @json_option
@@ -144,7 +144,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
     Without --resume an answer that comes when the agent has ended is kept for check_answer. With it
     (and --scope project) pynchy.toml is told to resume the session, unattended.
 
-    Exit code: 0 done, or nothing to do; 1 it cannot be done; 2 nobody said yes.
+    Exit code: 0 done, or nothing to do; 1 it cannot be done; 2 not confirmed, nothing written.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ from pynchy.exits import EXIT_FAILED
 from pynchy.findings import Finding, Status
 
 
-@click.command("doctor", short_help="Find what is wrong, and say how to mend it.")
+@click.command("doctor", short_help="Find what is wrong, and say how to fix it.")
 # Not the shared option: that one gives up where the file is missing, and here it is a finding.
 @click.option(
     "--config",
@@ -46,10 +46,10 @@ from pynchy.findings import Finding, Status
 def doctor_command(
     ctx: click.Context, data: DataFolder, config: Path | None, *, as_json: bool
 ) -> None:
-    r"""Find what is wrong, and say how to mend it. Changes nothing.
+    r"""Find what is wrong, and say how to fix it. Changes nothing.
 
-    While a host runs, the settings are those of the file that it has read, whatever the folder you
-    are in; --config or PYNCHY_CONFIG names another one, and then a warning says so.
+    While a host runs, doctor looks at the settings file that the host has read, whatever folder you
+    are in. If --config or PYNCHY_CONFIG names another file, a warning says so.
 
     Where `pynchy connect` has connected an agent program, its MCP server is started as the program
     would start it, and asked for its tools.

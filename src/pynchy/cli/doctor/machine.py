@@ -176,7 +176,7 @@ def check_stale_host(data: DataFolder) -> Iterator[Finding]:
     except OSError:
         return  # the check of the data folder says what is wrong with it
     if is_left:
-        detail = "the last host ended without a goodbye (host.json is left); nothing is lost"
+        detail = "the last host did not shut down cleanly (host.json is left); nothing is lost"
         yield warning("last host", detail, "pynchy serve takes up what was open")
 
 
@@ -212,7 +212,7 @@ def look_at_host(data: DataFolder) -> Health:
         if data.is_locked():
             fix = "run pynchy doctor again in a moment; if it stays so, see the host's log"
             return Health((warning("host", "it is starting or stopping just now", fix),))
-        gone = problem("host", "not running: nobody is asked anything", "pynchy serve")
+        gone = problem("host", "not running, so no question reaches anybody", "pynchy serve")
         return Health((gone,))
     except (HostError, PynchyError) as exc:
         return Health((problem("host", str(exc), "see its log, and restart pynchy serve"),))
@@ -223,7 +223,7 @@ def look_at_host(data: DataFolder) -> Health:
 
 def _complaints(problems: tuple[str, ...]) -> Iterator[Finding]:
     for text in problems:
-        yield problem("host", text, "mend that, or restart pynchy serve and read its log")
+        yield problem("host", text, "fix that, or restart pynchy serve and read its log")
 
 
 def _undelivered(views: list[Json]) -> Iterator[Finding]:

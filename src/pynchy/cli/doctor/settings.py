@@ -126,7 +126,9 @@ def _check_channels(
     for text in down.values():
         fix = "the other channels are used meanwhile"
         if len(down) == len(group.channels):
-            yield problem(f"group {name}", f"no channel is up: {text}", "mend it, or add local")
+            yield problem(
+                f"group {name}", f"no channel is up: {text}", "fix it, or add the channel local"
+            )
         else:
             yield warning(f"group {name}", f"a channel is down: {text}", fix)
     if not down:
