@@ -287,7 +287,7 @@ def test_history_filters_by_group_and_outcome(host: Host, run: Run) -> None:
     assert [view["group"] for view in both] == ["b", "a"]
     assert answered.split("\t")[2:6] == ["Why?", "answered", "because", "ana"]
     assert [view["group"] for view in declined] == ["b"]
-    assert (none.exit_code, none.stdout) == (0, "Nothing like that.\n")
+    assert (none.exit_code, none.stdout) == (0, "No closed question matches.\n")
 
 
 def test_sweep_says_that_nothing_is_stale(host: Host, run: Run) -> None:

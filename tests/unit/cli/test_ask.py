@@ -113,7 +113,7 @@ def test_a_default_has_to_be_one_of_the_options(run: Run) -> None:
     wrong = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "Perhaps")
     right = run("ask", "Deploy?", "-o", "Yes", "-o", "No", "--default", "No", "--timeout", "0.2")
 
-    assert "--default 'Perhaps' is none of the options: Yes, No" in wrong.stderr
+    assert "--default 'Perhaps' is not one of the options: Yes, No" in wrong.stderr
     assert (right.exit_code, right.stdout) == (3, "No\n")
 
 
