@@ -3,7 +3,6 @@
 import asyncio
 import http.client
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -256,18 +255,6 @@ async def test_a_second_host_on_the_same_folder_refuses_to_start(shared_host: Ho
     assert "another pynchy host" in err
     assert "Traceback" not in err
     assert shared_host.http("GET", "/healthz").status == 200
-
-
-async def test_a_port_that_is_taken_is_replaced_by_a_free_one(start_host: StartHost) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        host = await start_host(f"[http]\nport = {port}\n")
-        await host.stop()
-        await host.start("--log-level", "info")
-
-    assert urlsplit(host.url).port != port
-    assert host.http("GET", "/healthz").status == 200
-    assert "http.port_taken" in host.log.read_text()
 
 
 async def test_doctor_judges_the_settings_that_serve_was_started_with(

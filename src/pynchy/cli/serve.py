@@ -24,6 +24,8 @@ from pynchy.logs import LogFormat, set_up_logging
 
 log = logging.getLogger(__name__)
 
+_NO_FILE = "no file, so the defaults count"
+
 
 @click.command("serve", short_help="Run the host.")
 @data_dir_option
@@ -54,8 +56,8 @@ def serve_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Run the host: carry questions to people and answers back, until stopped.
 
-    Prints one line with its address when it is ready, and one with the settings file that it has
-    read: --config, else PYNCHY_CONFIG, else pynchy.toml in this folder, else
+    Prints one line with its address when it is ready. Its log says which settings file it has read:
+    --config, else PYNCHY_CONFIG, else pynchy.toml in this folder, else
     ~/.config/pynchy/pynchy.toml. A port that you choose (here or in the settings) must be free; if
     the default, 8765, is taken, another one is used. At a terminal it also prints a link that
     signs a browser in to the inbox, with a code to scan where a phone can reach it
@@ -73,6 +75,7 @@ def serve_command(  # noqa: PLR0913 - one for each option
         settings = settings.model_copy(
             update={"http": settings.http.model_copy(update={"port": port})}
         )
+    log.info("host.settings", extra={"file": origin.path or _NO_FILE})
     for warning in _warnings(settings, None if _was_asked_for(ctx) else origin):
         _warn(warning, LogFormat(log_format))
     asyncio.run(_serve(settings, data, origin))
@@ -118,7 +121,7 @@ async def _serve(settings: Settings, data: DataFolder, origin: SettingsSource) -
         # Not into a file or a journal: whoever reads the link first is let in.
         if sys.stdout.isatty():
             show_link(await running.make_link())
-        click.echo(f"settings: {origin.path or 'no file, so the defaults count'}")
+            click.echo(f"settings: {origin.path or _NO_FILE}")
         log.info("host.ready", extra={"url": running.url, "recovered": running.recovered})
         await stop.wait()
     log.info("host.stopped")

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.support import Run
 
+from pynchy.config import HttpSettings
+from pynchy.http.server import listen
+
 PORT = "[http]\nport = 0\n"
 
 
@@ -32,7 +35,7 @@ def serve(folder: Path, *options: str, **environ: str) -> tuple[str, str]:
         printed = ""
         while line := process.stdout.readline():
             printed += line
-            if line.startswith("settings:"):
+            if line.startswith("pynchy is ready"):
                 break
         process.terminate()
         _, errors = process.communicate(timeout=30)
@@ -53,15 +56,24 @@ def test_a_chosen_port_that_is_taken_is_an_error_and_not_another_port(
         assert "--port" in refused.stderr
 
 
+def test_the_default_port_gives_way_if_it_is_taken(taken: int) -> None:
+    unchosen = HttpSettings.model_construct(_fields_set=set(), port=taken)
+
+    with listen(unchosen) as sock:
+        assert sock.getsockname()[1] not in {taken, 0}
+
+
 def test_serve_says_which_settings_it_has_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(PORT)
 
     printed, errors = serve(tmp_path, "--config", "mine.toml")
+    _, without = serve(tmp_path, "--port", "0")
 
-    assert f"settings: {path}\n" in printed
+    assert printed.count("\n") == 1
+    assert f'event=host.settings file="{path}"' in errors
     assert "Warning" not in errors
-    assert "settings: no file" in serve(tmp_path, "--port", "0")[0]
+    assert 'event=host.settings file="no file' in without
 
 
 def test_settings_that_lie_in_the_folder_by_chance_are_said_loudly(tmp_path: Path) -> None:
