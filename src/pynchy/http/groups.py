@@ -6,6 +6,7 @@ A removed group loses its mailbox. What it asked stays in history, and in the ev
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -54,24 +55,23 @@ class _GroupRoutes:
     async def listed(self, _request: Request) -> Response:
         joined = set(await asyncio.to_thread(self._context.groups))
         names = sorted({*self._context.settings.groups, *joined})
-        return json_response([self._view(GroupName(n), has_mailbox=n in joined) for n in names])
+        known = self._context.session_context.tracker.sessions()
+        sessions = Counter(s.group for s in known if s.state is not SessionState.ENDED)
+        views = [self._view(GroupName(name), sessions) for name in names]
+        return json_response([{**v, "has_mailbox": v["name"] in joined} for v in views])
 
-    def _view(self, name: GroupName, *, has_mailbox: bool) -> dict[str, Any]:
+    def _view(self, name: GroupName, sessions: Counter[GroupName]) -> dict[str, Any]:
         settings = self._context.settings
         group, asked = settings.group(name), self._open(name)
-        sessions = self._context.session_context.tracker.sessions()
         return {
             "name": name,
             "in_settings": name in settings.groups,
             "did_you_mean": similar_group(name, settings.groups),
-            "has_mailbox": has_mailbox,
             "channels": list(group.channels),
             "chat": dict(group.chat),
             "waiting": sum(p.state.waits_for_person for p in asked),
             "undelivered": sum(p.state is State.UNDELIVERED for p in asked),
-            "sessions": sum(
-                s.group == name and s.state is not SessionState.ENDED for s in sessions
-            ),
+            "sessions": sessions[name],
         }
 
     async def remove(self, request: Request) -> Response:
