@@ -28,8 +28,6 @@ _THREADS = 2
 # A look that takes longer is followed by a pause of so many times its length.
 _LONG_LOOK_SECONDS = 0.02
 _PAUSE_RATIO = 4.0
-# All who ask who is there within this time are told what one look found.
-_SHARED_SECONDS = 1.0
 
 
 class Liveness:
@@ -43,8 +41,9 @@ class Liveness:
         self._launchers = launchers
         self._pool = ThreadPoolExecutor(_THREADS, "leases")
         self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._rests_until: dict[GroupName, float] = {}
-        self._shared: dict[GroupName, tuple[float | None, list[tuple[str, SessionId]]]] = {}
+        self._rests_until: dict[GroupName, float] = defaultdict(float)
+        self._slow: set[GroupName] = set()
+        self._shared: dict[GroupName, list[tuple[str, SessionId]]] = {}
 
     def close(self) -> None:
         """Look at nothing any more."""
@@ -75,16 +74,16 @@ class Liveness:
         return await self._look(group, lambda: self._leases.of_session(mailbox, session_id))
 
     async def live_leases(self, group: GroupName) -> list[tuple[str, SessionId]]:
-        """Return who is there, with their sessions, as it was at most a moment ago."""
-        at, found = self._shared.get(group, (None, []))
-        if at is not None and (
-            time.monotonic() - at < _SHARED_SECONDS or self._looking[group].locked()
-        ):
-            return found
+        """Return who is there, with their sessions.
+
+        Of a group whose looks take long, what the last one found: one look serves all who ask.
+        """
+        is_busy = self._looking[group].locked() or time.monotonic() < self._rests_until[group]
+        if group in self._shared and group in self._slow and is_busy:
+            return self._shared[group]
         mailbox = self._mailboxes.of(group)
-        found = await self._look(group, lambda: self._leases.live(mailbox))
-        self._shared[group] = time.monotonic(), found
-        return found
+        self._shared[group] = await self._look(group, lambda: self._leases.live(mailbox))
+        return self._shared[group]
 
     async def leased_sessions(self, group: GroupName) -> frozenset[SessionId]:
         """Return the sessions for which a process of the group holds a lease."""
@@ -126,12 +125,15 @@ class Liveness:
 
     async def _look(self, group: GroupName, look: Callable[[], T]) -> T:
         async with self._looking[group]:
-            await asyncio.sleep(self._rests_until.pop(group, 0.0) - time.monotonic())
+            await asyncio.sleep(self._rests_until[group] - time.monotonic())
             began = time.monotonic()
             found = await asyncio.get_running_loop().run_in_executor(self._pool, look)
             took = time.monotonic() - began
             if took > _LONG_LOOK_SECONDS:
+                self._slow.add(group)
                 self._rests_until[group] = time.monotonic() + _PAUSE_RATIO * took
+            else:
+                self._slow.discard(group)
         return found
 
     def _holds_lease(self, pending: PendingQuestion) -> bool:
