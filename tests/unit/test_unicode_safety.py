@@ -1,5 +1,8 @@
 """Characters that hide something are shown by number; emoji are left whole."""
 
+import sys
+import unicodedata
+
 import pytest
 
 from pynchy.unicode_safety import name_all
@@ -20,6 +23,60 @@ EMOJI = {
     "a keycap": "1\ufe0f\u20e3",
     "a warning": "\u26a0\ufe0f",
 }
+
+
+# As Unicode's PropList.txt has them: Other_Default_Ignorable_Code_Point, Variation_Selector, and
+# Prepended_Concatenation_Mark, which formats and is seen.
+OTHER_DEFAULT_IGNORABLE = {
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0, 0xE0000),
+    *range(0xFFF0, 0xFFF9),
+    *range(0xE0002, 0xE0020),
+    *range(0xE0080, 0xE0100),
+    *range(0xE01F0, 0xE1000),
+}
+VARIATION_SELECTORS = {
+    *range(0x180B, 0x180E),
+    0x180F,
+    *range(0xFE00, 0xFE10),
+    *range(0xE0100, 0xE01F0),
+}
+SEEN = {*range(0x0600, 0x0606), 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD}
+
+
+def is_default_ignorable(code: int) -> bool:
+    """Unicode's own derivation of Default_Ignorable_Code_Point, in its newest version."""
+    formats = unicodedata.category(chr(code)) == "Cf"
+    left_out = code in SEEN or 0xFFF9 <= code <= 0xFFFB or 0x13430 <= code <= 0x1343F
+    return (
+        (formats and not left_out) or code in OTHER_DEFAULT_IGNORABLE or code in VARIATION_SELECTORS
+    )
+
+
+def test_every_character_that_a_font_may_leave_out_is_shown_by_its_number() -> None:
+    codes = [code for code in range(sys.maxunicode + 1) if is_default_ignorable(code)]
+    hidden = [
+        code
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) in {"Cc", "Zl", "Zp", "Cs"} and code not in {9, 10}
+    ]
+
+    shown_as_is = [code for code in (*codes, *hidden) if chr(code) in name_all(f"a{chr(code)}b")]
+
+    assert len(codes) > 4_000
+    assert [f"U+{code:04X}" for code in shown_as_is] == []
+
+
+def test_no_letter_digit_or_sign_of_any_script_is_called_hidden() -> None:
+    blanks = {0x2800, 0x1D159, 0x16FE4, *range(0x13430, 0x13460)}
+    text = "".join(
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code))[0] in "LMNPS"
+        and not is_default_ignorable(code)
+        and code not in blanks
+    )
+
+    assert name_all(text) == text
 
 
 @pytest.mark.parametrize("code", INVISIBLE, ids=lambda code: f"U+{code:04X}")
