@@ -25,6 +25,7 @@ from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
 from pynchy.model import GROUP_PATTERN, ID_PATTERN, AcceptsText, Option, Question, Urgency
+from pynchy.unicode_safety import strip_hidden
 from pynchy.wire.common import VERSION
 
 MAX_REQUEST_BYTES = 256 * 1024
@@ -66,6 +67,11 @@ def _option(value: object) -> object:
     return {"label": value} if isinstance(value, str) else value
 
 
+def _as_seen(label: str) -> str:
+    """Return what a person can tell of a label: neither case, kinds of space nor what is hidden."""
+    return " ".join(strip_hidden(label).casefold().split())
+
+
 def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
@@ -88,9 +94,12 @@ class QuestionIn(_Incoming):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> QuestionIn:
-        labels = [option.label.casefold() for option in self.options or ()]
+        labels = [_as_seen(option.label) for option in self.options or ()]
         if len(set(labels)) != len(labels):
-            raise ValueError("option labels must differ from each other")
+            raise ValueError(
+                "option labels must differ from each other in more than case, spaces and hidden"
+                " characters: a person could not tell them apart"
+            )
         if not self.multi_select and len(self.default or ()) > 1:
             raise ValueError("a default of several labels needs multiSelect")
         if self.options_only and not self.options:
