@@ -17,7 +17,9 @@ CLAUDE_SESSION = "78b44436-2bb0-456c-9515-4b1a6696eadf"
 class Served:
     """What `pynchy mcp` left in the mailbox after calls of `ask_user` that did not wait."""
 
-    def __init__(self, folder: Path, client: str, *metas: dict[str, str], **env: str) -> None:
+    def __init__(
+        self, folder: Path, client: str, *metas: dict[str, str], client_info: Any = None, **env: str
+    ) -> None:
         work = folder / "website"
         work.mkdir()
         command = [PYNCHY, "mcp", "--group", "g", "--data-dir", str(folder / "data")]
@@ -31,6 +33,16 @@ class Served:
         )
         assert process.stdin
         assert process.stdout
+        if client_info is not None:
+            params = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": client_info,
+            }
+            hello = {"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params}
+            process.stdin.write(json.dumps(hello) + "\n")
+            process.stdin.flush()
+            assert "serverInfo" in process.stdout.readline()
         arguments = {"questions": [{"question": "Deploy?"}], "wait_for_response": False}
         for number, meta in enumerate(metas):
             params = {"name": "ask_user", "arguments": arguments, "_meta": meta}
@@ -63,6 +75,24 @@ def test_a_session_is_learnt_only_where_that_very_program_tells_it(
     assert served.lease["session_id"] == session
     assert served.request.get("agent") == (client or None)
     assert served.request.get("task") == ("website" if client else None)
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ({"name": "claude-code", "version": "2"}, "Claude Code"),
+        ({"name": "my-client", "title": "My client", "version": "1"}, "My client"),
+        ({"name": "my-client", "version": "1"}, "my-client"),
+        ({"name": 7}, None),
+        ("nonsense", None),
+    ],
+)
+def test_who_asks_is_not_an_agent_where_the_client_has_told_its_name(
+    tmp_path: Path, told: Any, name: str | None
+) -> None:
+    hello = Served(tmp_path, "", {}, client_info=told)
+
+    assert hello.request.get("agent") == name
 
 
 def test_a_session_that_was_told_outright_wins(tmp_path: Path) -> None:

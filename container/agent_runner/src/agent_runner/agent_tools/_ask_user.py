@@ -44,7 +44,7 @@ class ToolCall:
     """One call. `key` is the client's own name for it, empty where it gives none.
 
     `may_be_task`: the client can take a task for a result. `session_id` is the session that the
-    client says it calls for, empty where it says none.
+    client says it calls for, and `client` what it calls itself; empty where it says none.
     """
 
     name: str
@@ -53,6 +53,7 @@ class ToolCall:
     progress: Progress | None = None
     may_be_task: bool = False
     session_id: str = ""
+    client: str = ""
 
 
 class UnknownTool(Exception):
@@ -144,7 +145,9 @@ class Tools:
         request, wait = arguments.parse_ask(call.arguments)
         request_id = request_id or request.request_id
         request = arguments.asked_by(
-            replace(request, request_id=request_id), self._identity.agent, self._identity.task
+            replace(request, request_id=request_id),
+            self._identity.agent or call.client,
+            self._identity.task,
         )
         if call.may_be_task and wait and self.waiting is not None:
             task = await self.waiting.create(request)

@@ -29,6 +29,9 @@ _SESSION_KEYS = {"codex": "threadId"}
 # told not to take for a person's.
 _GOES_ON_WITHOUT = frozenset({"claude-code"})
 
+# What people call a client that tells only the name of its program.
+_CLIENT_TITLES = {"claude-code": "Claude Code", "codex-mcp-client": "Codex"}
+
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_VERSIONS = ("2026-07-28",)
 
@@ -107,6 +110,7 @@ class Server:
         self._output = output
         self._tasks = tasks
         self._session_key = session_key
+        self._client = ""
         self._running: dict[rpc.CallId, asyncio.Task[None]] = {}
 
     def receive(self, line: bytes | None) -> None:
@@ -166,6 +170,7 @@ class Server:
                 with_tasks = self._tools.waiting is not None and _may_wait_as_task(call)
                 return _discover(with_tasks=with_tasks)
             case "initialize" if not stateless:
+                self._client = _client_title(call.params.get("clientInfo"))
                 return _initialize(call)
             case "ping" if not stateless:
                 return {}
@@ -215,6 +220,7 @@ class Server:
             self._progress(call.meta),
             may_be_task=_may_wait_as_task(call) and _declares_tasks(call),
             session_id=_text_in(call.meta, self._session_key),
+            client=_client_title(call.meta.get(_CLIENT_KEY)) or self._client,
         )
 
     def _progress(self, meta: rpc.Fields) -> Progress | None:
@@ -237,6 +243,16 @@ def _call_key(meta: rpc.Fields) -> str:
 def _text_in(meta: rpc.Fields, key: str) -> str:
     value = meta.get(key) if key else None
     return value if isinstance(value, str) else ""
+
+
+def _client_title(info: object) -> str:
+    """Return what a person calls the client that describes itself so; empty if nothing tells."""
+    if not isinstance(info, dict):
+        return ""
+    name, title = (info.get(key) for key in ("name", "title"))
+    if isinstance(title, str) and title.strip():
+        return title.strip()
+    return _CLIENT_TITLES.get(name, name.strip()) if isinstance(name, str) else ""
 
 
 def _may_wait_as_task(call: rpc.Call) -> bool:
