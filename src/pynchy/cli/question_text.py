@@ -45,12 +45,10 @@ def story(question: HostQuestion, now: datetime) -> Iterator[Text]:
         left = duration((question.due_at - now).total_seconds())
         then = "its default counts" if question.defaults_at == question.due_at else "it expires"
         yield _line("left", f"{left}, then {then}")
-        if question.parked:
-            yield _line("agent", "parked: the answer resumes it")
-        elif question.unreachable:
+        if question.unreachable and not question.parked:
             yield _line("agent", f"nobody waits for the answer: {one_line(question.unreachable)}")
-        elif not question.call_waits:
-            yield _line("agent", "its call no longer waits; the answer is kept for it")
+        elif waits := question.agent_waits(now):
+            yield _line("agent", waits)
     for card in question.cards:
         shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"
         yield _line("card", one_line(f"{shown}, {card.error}" if card.error else shown))

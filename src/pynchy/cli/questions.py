@@ -41,16 +41,18 @@ _POLL_SECONDS = 5.0
 
 
 @click.command("pending", short_help="List what waits for a person.")
+@click.option("--all", "is_all", is_flag=True, help="All of them, however many there are.")
 @click.option("--watch", is_flag=True, help="Stay, and show every change.  [Ctrl-C ends it]")
 @json_option
 @data_dir_option
-def pending_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
+def pending_command(data: DataFolder, *, is_all: bool, watch: bool, as_json: bool) -> None:
     r"""List what waits for a person, and answers that did not arrive.
 
-    The most urgent come first, and of those the newest; --json lists the oldest first. Without a
-    terminal each question is one line with tabs between its fields: id, asked by, question,
-    options, age, time left, state, why it was not delivered, title. With --watch and --json, every
-    change prints the whole list again as one line.
+    The most urgent come first, of those the newest, and every group is among the first; --json
+    lists the oldest first. A terminal is shown 50 of them unless you say --all; `pynchy show`
+    prints one in full. Without a terminal each question is one line with tabs between its fields:
+    id, asked by, question, options, age, time left, state, why it was not delivered, title. With
+    --watch and --json, every change prints the whole list again as one line.
 
     \b
     Examples:
@@ -61,7 +63,7 @@ def pending_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
     if watch:
         watch_pending(data, as_json=as_json)
     else:
-        print_pending(HostClient.of(data).pending(), as_json=as_json)
+        print_pending(HostClient.of(data).pending(), as_json=as_json, is_all=is_all)
 
 
 @click.command("show", short_help="Show one question in full.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from rich.box import SIMPLE_HEAD
@@ -14,6 +15,7 @@ from pynchy.cli.question_text import what_remains
 from pynchy.cli.text import duration, moment, one_line
 from pynchy.cli.views import HostQuestion, read_question
 from pynchy.client import Json
+from pynchy.fair_order import fair_order
 
 _STATE_STYLES = {
     "open": "green",
@@ -24,26 +26,46 @@ _STATE_STYLES = {
 }
 _OUTCOME_STYLES = {"answered": "green", "undeliverable": "bold red", "expired": "yellow"}
 _URGENCIES = {"high": 0, "normal": 1, "low": 2}
+# What a person is shown at once; one group cannot take all of it from the others.
+MAX_ROWS = 50
+_MAX_CELL = 300
+_MAX_LABELS = 20
+_MAX_GROUPS_TOLD = 3
 _ASK_SOMETHING = 'Nothing waits for an answer. Try: pynchy ask "Deploy?" -o Yes -o No'
 
 
-def pending_screen(questions: Iterable[HostQuestion], now: datetime) -> list[Table | Text]:
+def pending_screen(
+    questions: Iterable[HostQuestion], now: datetime, most: int | None = MAX_ROWS
+) -> list[Table | Text]:
     """Return what waits, and what could not be delivered with the way to mend it."""
     listed = most_wanted_first(questions)
     if not listed:
         return [Text(_ASK_SOMETHING)]
+    shown, more = listed[:most], listed[most:] if most else []
     notes = [note for question in listed if (note := _undelivered_note(question))]
-    return [pending_table(listed, now), *notes]
+    rest = [_more_note(more)] if more else []
+    return [pending_table(shown, now), *rest, *notes[:most]]
+
+
+def _more_note(more: Sequence[HostQuestion]) -> Text:
+    groups = Counter(question.group for question in more).most_common(_MAX_GROUPS_TOLD)
+    told = ", ".join(f"{count} of {one_line(name)}" for name, count in groups)
+    others = len(more) - sum(count for _, count in groups)
+    told += f", {others} of others" if others else ""
+    return Text(f"… and {len(more)} more: {told}. All of them: pynchy pending --all", "yellow")
 
 
 def most_wanted_first(questions: Iterable[HostQuestion]) -> list[HostQuestion]:
-    """Return what waits by urgency, the newest first, and then what is over and did not arrive."""
+    """Return what waits by urgency, the newest first, and then what is over and did not arrive.
 
-    def rank(question: HostQuestion) -> tuple[bool, int, float]:
-        urgency = _URGENCIES.get(question.urgency, 1)
-        return not question.waits, urgency, -question.asked_at.timestamp()
+    No group takes all of the first places.
+    """
 
-    return sorted(questions, key=rank)
+    def rank(question: HostQuestion) -> tuple[int, float]:
+        return _URGENCIES.get(question.urgency, 1), -question.asked_at.timestamp()
+
+    fair = fair_order(questions, rank, lambda question: question.group)
+    return sorted(fair, key=lambda question: not question.waits)
 
 
 def pending_table(questions: Iterable[HostQuestion], now: datetime) -> Table:
@@ -144,7 +166,7 @@ def _table() -> Table:
 
 
 def _asked(question: HostQuestion) -> str:
-    texts = [one_line(q.text) for q in question.questions]
+    texts = [one_line(q.text, _MAX_CELL) for q in question.questions]
     more = f" (+{len(texts) - 1} more)" if len(texts) > 1 else ""
     first = texts[0] if texts else ""
     mark = "! " if question.urgency == "high" else ""
@@ -155,7 +177,9 @@ def _options(question: HostQuestion) -> str:
     if len(question.questions) != 1:
         return f"{len(question.questions)} questions"
     labels = question.questions[0].labels
-    return " / ".join(one_line(label) for label in labels) or "(free text)"
+    told = " / ".join(one_line(label, _MAX_CELL) for label in labels[:_MAX_LABELS])
+    more = f" / +{len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
+    return one_line(told + more, _MAX_CELL) or "(free text)"
 
 
 def _left(question: HostQuestion, now: datetime) -> str:
@@ -174,14 +198,15 @@ def _undelivered_note(question: HostQuestion) -> Text | None:
     return note.append(f"\n  {what_remains(question)}")
 
 
-def print_pending(views: list[Json], *, as_json: bool) -> None:
+def print_pending(views: list[Json], *, as_json: bool, is_all: bool = False) -> None:
     """Print the list once, as the reader wants it."""
     now = datetime.now(UTC)
+    questions = [read_question(view) for view in views]
     if as_json:
         show_json(views)
     elif is_terminal() or not views:
-        show(pending_screen([read_question(view) for view in views], now))
+        show(pending_screen(questions, now, None if is_all else MAX_ROWS))
     else:
-        for question in most_wanted_first(read_question(view) for view in views):
+        for question in most_wanted_first(questions):
             more = [question.delivery_error, one_line(question.title)]
             show_fields([*pending_fields(question, now), *more])

@@ -20,6 +20,8 @@ _RISKY_IN_JSON = re.compile(f"[{CONTROLS}{HIDDEN}{SURROGATES}]")
 _OF_NO_WIDTH = re.compile("([\u200d\U0001f3fb-\U0001f3ff])\\1*")
 _LINE_BREAK = " ⏎ "
 _GAP = re.compile(r"[^\S\n]{4,}")
+# What a list prints of one text, whatever an agent put into it; `pynchy show` prints the whole.
+_MAX_LINE = 500
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
@@ -45,12 +47,18 @@ def printed(text: str) -> str:
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Return the first line of the text, safe to show, with … where more was cut off."""
-    lines = [line.strip() for line in clean(text).split("\n") if line.strip()]
+    """Return the first line of the text, safe to show, with … where more was cut off.
+
+    What is far behind the cut is not looked at: lists are drawn often, of texts that others wrote.
+    """
+    begin = text.lstrip()
+    looked_at = begin[: 2 * _MAX_LINE]
+    lines = [line.strip() for line in clean(looked_at).split("\n") if line.strip()]
     first = lines[0] if lines else ""
-    if most is not None and len(first) > most:
-        return first[: most - 1] + "…"
-    return f"{first} …" if len(lines) > 1 else first
+    limit = _MAX_LINE if most is None else most
+    if len(first) > limit:
+        return first[: limit - 1] + "…"
+    return f"{first} …" if len(lines) > 1 or len(begin) > len(looked_at) else first
 
 
 def to_json(value: object) -> str:

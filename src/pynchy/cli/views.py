@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pynchy.cli.text import read_moment
+from pynchy.cli.text import duration, read_moment
 from pynchy.model import AcceptsText, Answer, Option, Question
 
 Json = dict[str, Any]
 
 WAITING = frozenset({"recorded", "open"})
+_RANKS = {"high": 0, "low": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class HostQuestion:
     asked_at: datetime
     expires_at: datetime
     defaults_at: datetime | None
+    wait_until: datetime | None
     call_waits: bool
     parked: bool
     questions: tuple[Question, ...]
@@ -88,6 +90,28 @@ class HostQuestion:
         return min(self.expires_at, self.defaults_at or self.expires_at)
 
     @property
+    def order(self) -> tuple[int, datetime, datetime, str]:
+        """What to sort by: most urgent, ends soonest, oldest."""
+        return (_RANKS.get(self.urgency, 1), self.due_at, self.asked_at, self.short_id)
+
+    def waits_seconds(self, now: datetime) -> float:
+        """Return for how long the agent's call still waits; 0 where it does not, or to the end."""
+        if not self.call_waits or self.parked or self.wait_until is None:
+            return 0.0
+        is_to_the_end = self.wait_until >= self.due_at
+        return 0.0 if is_to_the_end else max((self.wait_until - now).total_seconds(), 0.0)
+
+    def agent_waits(self, now: datetime) -> str:
+        """Return how long the agent waits, and what becomes of an answer that comes later."""
+        if self.parked:
+            return "parked: the answer resumes it"
+        if left := self.waits_seconds(now):
+            return f"waits {duration(left)} more; a later answer is kept for it"
+        if self.call_waits and (self.wait_until is None or self.wait_until >= self.due_at):
+            return ""
+        return "its call no longer waits; the answer is kept for it"
+
+    @property
     def answered_numbers(self) -> frozenset[int]:
         """The numbers, from 0, of the questions that somebody has answered already."""
         return frozenset(number for number, _ in self.drafts)
@@ -113,6 +137,7 @@ def read_question(view: Json) -> HostQuestion:
         asked_at=read_moment(view["timestamp"]),
         expires_at=read_moment(view["expires_at"]),
         defaults_at=_moment(view, "defaults_at"),
+        wait_until=_moment(view, "wait_until"),
         call_waits=bool(view.get("call_waits", True)),
         parked=bool(view.get("parked", False)),
         questions=tuple(_question(q) for q in view.get("questions", ())),

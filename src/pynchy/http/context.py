@@ -18,6 +18,7 @@ from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
+from pynchy.fair_order import fair_order
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import Browser, SignIn
@@ -67,8 +68,9 @@ async def make_link(context: HttpContext) -> tuple[str, datetime]:
 
 
 def waiting_questions(context: HttpContext) -> list[PendingQuestion]:
-    """Return what waits for a person, most urgent first."""
-    return sorted((p for p in context.ledger.index if p.state.waits_for_person), key=order_of)
+    """Return what waits for a person, most urgent first; no group takes all of the first places."""
+    waiting = [p for p in context.ledger.index if p.state.waits_for_person]
+    return fair_order(waiting, order_of, lambda pending: pending.group)
 
 
 def question_view(context: HttpContext, pending: PendingQuestion) -> dict[str, object]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from pynchy.cli.views import HostQuestion
+from pynchy.fair_order import fair_order
 
 Key = tuple[str, str]
 
 LINGER_SECONDS = 8.0
-_RANKS = {"high": 0, "low": 2}
 
 
 def key_of(view: HostQuestion) -> Key:
@@ -39,13 +38,6 @@ class ListedQuestion:
     def key(self) -> Key:
         """See `key_of`."""
         return key_of(self.view)
-
-    @property
-    def order(self) -> tuple[float, int, datetime, datetime, str]:
-        """What to sort by: back from a snooze, most urgent, ends soonest, oldest."""
-        view = self.view
-        rank = _RANKS.get(view.urgency, 1)
-        return (-self.woken_at, rank, view.due_at, view.asked_at, view.short_id)
 
 
 class QuestionList:
@@ -139,7 +131,13 @@ class QuestionList:
     def rows(self, hidden: Iterable[Key] = (), search: str = "") -> list[ListedQuestion]:
         """Return what to list, in order; what is selected is always there."""
         if self._ordered is None:
-            self._ordered = sorted(self._entries.values(), key=lambda entry: entry.order)
+            fair = fair_order(
+                self._entries.values(),
+                lambda entry: entry.view.order,
+                lambda entry: entry.view.group,
+            )
+            # What is back from a snooze is first of all.
+            self._ordered = sorted(fair, key=lambda entry: -entry.woken_at)
         away, words = set(hidden), search.lower().split()
         return [
             entry
