@@ -122,8 +122,8 @@ async def test_a_part_that_somebody_else_has_answered_is_left_to_them(desk: Desk
     await asyncio.to_thread(lambda: desk.host.reply(short_id, "answer", "ben", **part))
 
     async with desk.sit_down() as person:
-        await person.look_at("1 of 2 is answered by ben: only they can change it", "Why?")
-        await person.press("2", "w")
+        await person.look_at("1 of 2 is answered by ben: only they can change it", "▸ 2 of 2")
+        await person.press("tab", "2", "w")
         await person.type("because")
         await person.press("ctrl+enter")
         await person.see("Not taken: question 1 was answered by ben already: Yes")
@@ -142,13 +142,72 @@ async def test_several_questions_are_one_form(desk: Desk) -> None:
         await person.press("1", "1", "3", "enter")
         await person.see("(•) Yes", "[x] Red", "[x] Blue", "Question 3 has no answer yet.")
         assert (await desk.question(short_id))["ending"] is None
-        await person.press("tab", "tab", "tab", "tab")
         await person.type("no")
         await person.press("escape", "enter")
 
         answers = (await desk.ended(person, short_id))["answers"]
         assert [a["selected"] for a in answers] == [["Yes"], ["Red", "Blue"], []]
         assert answers[2]["text"] == "no"
+
+
+async def test_after_a_choice_keys_and_typing_go_to_the_next_question_and_not_to_the_first(
+    desk: Desk,
+) -> None:
+    short_id = await desk.ask(DEPLOY, "Why?")
+
+    async with desk.sit_down() as person:
+        await person.look_at("▸ 1 of 2", "2 of 2", "( ) Yes")
+        await person.press("1")
+        await person.see("(•) Yes", "▸ 2 of 2")
+        await person.press("enter")
+        await person.see("Question 2 has no answer yet.")
+        await person.type("tests passed")
+        await person.press("escape", "enter")
+
+        ending = await desk.ended(person, short_id)
+        assert [(a["selected"], a["text"]) for a in ending["answers"]] == [
+            (["Yes"], None),
+            ([], "tests passed"),
+        ]
+
+
+async def test_w_writes_into_the_question_that_has_no_answer_yet(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY, DEPLOY, "Why?")
+
+    async with desk.sit_down() as person:
+        await person.look_at("▸ 1 of 3", "( ) Yes")
+        await person.press("1", "w")
+        await person.type("later")
+        await person.press("escape", "w")
+        await person.type("because")
+        await person.press("ctrl+enter")
+
+        ending = await desk.ended(person, short_id)
+        assert [a["text"] for a in ending["answers"]] == [None, "later", "because"]
+
+
+async def test_a_folded_question_takes_no_answer_until_all_of_it_was_shown(desk: Desk) -> None:
+    text = "Delete the staging copy?\n" + "and\n" * 40 + "the production database"
+    short_id = await desk.ask({"question": text, "options": ["Yes", "No"]})
+
+    async with desk.sit_down() as person:
+        await person.look_at("Delete the staging copy?")
+        await person.press("1", "enter")
+        await person.see("Not all of it was shown yet: f shows it.")
+        assert (await desk.question(short_id))["ending"] is None
+        await person.press("f", "1", "enter")
+
+        assert (await desk.ended(person, short_id))["answers"][0]["selected"] == ["Yes"]
+
+
+async def test_all_of_a_long_preview_is_a_command_away(desk: Desk) -> None:
+    option = {"label": "Yes", "preview": "line\n" * 8_000}
+    short_id = await desk.ask({"question": "Deploy?", "options": [option, {"label": "No"}]})
+
+    async with desk.sit_down() as person:
+        await person.look_at("Preview, 8000 lines")
+        await person.press("f")
+        await person.see("Cut to its first 20,000", f"pynchy show {short_id}")
 
 
 async def test_a_small_screen_shows_which_question_has_no_answer(desk: Desk) -> None:

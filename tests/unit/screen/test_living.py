@@ -6,7 +6,7 @@ import pytest
 from tests.unit.cli.support import Host, until
 from tests.unit.screen.support import DEPLOY, Desk, HandClock
 
-from pynchy.cli.screen import side_screens
+from pynchy.cli.screen import keymap, side_screens
 from pynchy.cli.screen.saved_state import DraftPart, SavedState
 from pynchy.config import Settings
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS
@@ -329,3 +329,32 @@ async def test_keys_of_the_lists_beside_are_off_as_well(desk: Desk) -> None:
         await person.press("ctrl+k", "q")
 
         await person.look_at("Or in your own words")
+
+
+@pytest.mark.parametrize("single_keys", [True, False])
+def test_no_key_at_the_bottom_of_eighty_columns_is_cut(single_keys: bool) -> None:  # noqa: FBT001
+    for width in (78, 40, 20):
+        told = keymap.hints(width, single_keys=single_keys).plain
+
+        assert len(told) <= max(width, len("F1 keys  after Ctrl+K:"))
+        assert "keys" in told
+    line = keymap.hints(78).plain
+    assert all(word in line for word in ("leave", "move", "mark", "send", "write", "decline"))
+
+
+async def test_the_bottom_line_fits_a_narrow_terminal(desk: Desk) -> None:
+    async with desk.sit_down((80, 24)) as person:
+        await person.look_at("Nothing waits for you")
+
+        last = person.screen.rstrip().splitlines()[-1]
+        assert "…" not in last
+        assert "1-9 mark  ↵ send  w write  d decline  u undo" in last
+
+
+async def test_how_long_the_call_still_waits_is_told(desk: Desk, clock: HandClock) -> None:
+    await desk.ask(DEPLOY, wait_seconds=240)
+
+    async with desk.sit_down() as person:
+        await person.see("waits 3m", "the agent: waits 3m")
+        clock.pass_seconds(300)
+        await person.see("its call no longer waits; the answer is kept")

@@ -63,7 +63,7 @@ class BaseScreen(Screen[None]):
         with Horizontal(id="body"):
             yield Rows(self._clock.now)
             yield CardPane()
-        yield Static(keymap.hints(single_keys=self._kept.single_keys), id="hints")
+        yield Static(id="hints")
 
     async def on_mount(self) -> None:
         """Begin with nothing selected."""
@@ -72,6 +72,15 @@ class BaseScreen(Screen[None]):
         self.set_interval(SLOW_TICK_SECONDS, self._slow_tick)
         self.set_interval(SAVE_SECONDS, self.save)
         await self._refresh()
+
+    def on_resize(self) -> None:
+        """Show as many keys as fit."""
+        self.show_hints()
+
+    def show_hints(self) -> None:
+        """Say which keys there are, in the line at the bottom."""
+        width = self.size.width - 2
+        put(self.query_one("#hints", Static), keymap.hints(width, single_keys=self.single_keys))
 
     @property
     def _pane(self) -> CardPane:
@@ -254,16 +263,14 @@ class BaseScreen(Screen[None]):
         self._collect()
 
     def _here(self) -> int | None:
-        """Return the question that number keys go to."""
+        """Return the question that keys go to: the one in use, else the first without an answer."""
         entry = self.current
         if entry is None:
             return None
         for widget in self.focused.ancestors_with_self if self.focused else ():
             if isinstance(widget, Asked):
                 return widget.at
-        parts = self._answering.parts(entry)
-        with_options = [at for at, q in enumerate(entry.view.questions) if q.options]
-        return next((at for at in with_options if parts[at].is_empty), next(iter(with_options), 0))
+        return self._answering.missing(entry) or 0
 
 
 def _nothing(*, listed: bool, rows: bool) -> Text:

@@ -27,6 +27,8 @@ from pynchy.inbox.keys import Action, hint
 from pynchy.model import Option, Question
 
 _DIGITS = 9
+# What is drawn of one preview; a terminal would take seconds for what an agent may send.
+_MAX_PREVIEW = 20_000
 _MAX_NAME = 60
 _OUTCOMES = {
     "answered": "Answered",
@@ -49,6 +51,7 @@ class Folding(Static):
         self._head = head
         self._folded = is_long
         self._is_long = is_long
+        self.was_shown_whole = not is_long
         self.can_focus = is_long
 
     def on_mount(self) -> None:
@@ -59,6 +62,7 @@ class Folding(Static):
         """Fold or unfold it."""
         if self._is_long:
             self._folded = not self._folded
+            self.was_shown_whole = True
             self._show()
 
     def on_click(self, event: Click) -> None:
@@ -100,20 +104,24 @@ class Choice(Static, can_focus=True):
         super().__init__(classes="choice")
         self.question = question
         self.number = number
-        self._option = option
         self._signs = ("[x]", "[ ]") if multi else ("(•)", "( )")
+        self._drawn: tuple[bool, bool] | None = None
+        # Made once: it is drawn often, and may be long.
+        self._words = Text(flat(option.label), "bold")
+        if option.description.strip():
+            for row in clean(option.description).strip().split("\n"):
+                self._words.append(f"\n        {row}", f"not bold {markdown_text.QUIET}")
 
     def draw(self, *, marked: bool, hinted: bool) -> None:
         """Show whether it is marked, and its number where the number keys go."""
+        if self._drawn == (marked, hinted):
+            return
+        self._drawn = (marked, hinted)
         digit = str(self.number) if self.number <= _DIGITS else " "
         line = Text().append(f" {digit} " if hinted else "   ", "reverse" if hinted else "")
         line.append(" " + self._signs[0 if marked else 1] + " ", "bold green" if marked else "")
-        line.append(flat(self._option.label), "bold")
-        if self._option.description.strip():
-            for row in clean(self._option.description).strip().split("\n"):
-                line.append(f"\n        {row}", markdown_text.QUIET)
         self.set_class(marked, "marked")
-        put(self, line)
+        self.update(line.append_text(self._words))
 
     def on_click(self, event: Click) -> None:
         """Tell that it was clicked."""
@@ -138,20 +146,19 @@ class OwnWords(TextArea):
 class Asked(Vertical):
     """One question of a card."""
 
-    def __init__(self, at: int, count: int, question: Question, part: DraftPart) -> None:
+    def __init__(self, at: int, view: HostQuestion, part: DraftPart) -> None:
         super().__init__(classes="asked")
         self.at = at
-        self._count = count
-        self._question = question
+        self._count = len(view.questions)
+        self._short_id = view.short_id
+        self._question = view.questions[at]
         self._part = part
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
         question = self._question
-        nth = f"{self.at + 1} of {self._count}" if self._count > 1 else ""
-        header = "  ".join(filter(None, (nth, flat(question.header))))
-        if header:
-            yield Static(Text(header, "bold cyan"))
+        if self._count > 1 or question.header:
+            yield Static(self._header(is_current=False), classes="header")
         lines = markdown_text.count_lines(question.text)
         is_long = lines > markdown_text.LONG_LINES or len(question.text) > markdown_text.LONG_TEXT
         summary = f"all of it, {_lines(lines)}"
@@ -170,12 +177,30 @@ class Asked(Vertical):
             yield Static(label, classes="lab")
             yield OwnWords(self.at, self._part.text)
 
+    def show_current(self, *, is_current: bool) -> None:
+        """Show whether keys go to this question."""
+        for header in self.query(".header").results(Static):
+            put(header, self._header(is_current=is_current))
+
+    @property
+    def is_unread(self) -> bool:
+        """True if a part of what is asked was never shown."""
+        return not self.query(Folding).first().was_shown_whole
+
+    def _header(self, *, is_current: bool) -> Text:
+        nth = f"{self.at + 1} of {self._count}" if self._count > 1 else ""
+        header = "  ".join(filter(None, (nth, flat(self._question.header))))
+        is_marked = is_current and self._count > 1
+        return Text(
+            f"▸ {header}" if is_marked else header, "bold yellow" if is_marked else "bold cyan"
+        )
+
     def _choices(self) -> Iterator[Widget]:
         question = self._question
         for number, option in enumerate(question.options, 1):
             yield Choice(self.at, number, option, multi=question.multi_select)
             if option.preview.strip():
-                yield _preview(option.preview)
+                yield _preview(option.preview, self._short_id)
         if question.options and question.multi_select:
             yield Static(Text("   one or more", "dim"))
 
@@ -218,6 +243,8 @@ class CardPane(VerticalScroll, can_focus=True):
             return
         put(self.query_one("#head", Static), head(self.entry.view, now))
         put(self.query_one("#status", Static), status)
+        for asked in self.asked:
+            asked.show_current(is_current=asked.at == here)
         for choice in self.query(Choice):
             marked = choice.number in parts[choice.question].options
             choice.draw(marked=marked, hinted=choice.question == here)
@@ -225,6 +252,11 @@ class CardPane(VerticalScroll, can_focus=True):
     def scroll_to_question(self, at: int) -> None:
         """Show one question of the card from its beginning."""
         self.asked[at].scroll_visible(animate=False, top=True)
+
+    @property
+    def unread(self) -> int | None:
+        """The first question of which a part was never shown, if any."""
+        return next((asked.at for asked in self.asked if asked.is_unread), None)
 
     def unfold(self) -> None:
         """Fold or unfold everything that is long."""
@@ -251,11 +283,11 @@ def head(view: HostQuestion, now: datetime) -> Text:
         line.append(f"\ntask: {flat(view.task)}", "dim")
     line.append(f"\nasked {duration((now - view.asked_at).total_seconds())} ago", "dim")
     if view.ending is None:
+        if waits := view.agent_waits(now):
+            line.append(" · the agent: ", "dim").append(waits)
         line.append(f" · {_left(view, now)}", "dim")
         for number, by in view.drafts:
             line.append(f"\n{_answered(view, number, by)}", "yellow")
-        if not view.call_waits:
-            line.append("\nThe call no longer waits; the answer is kept for the agent.", "dim")
     return line
 
 
@@ -302,9 +334,8 @@ def _card(view: HostQuestion, parts: Sequence[DraftPart], unsent: str) -> Iterat
     if view.ending is not None:
         yield from _over(view, view.ending, unsent)
         return
-    count = len(view.questions)
-    for at, (question, part) in enumerate(zip(view.questions, parts, strict=True)):
-        yield Asked(at, count, question, part)
+    for at, part in enumerate(parts):
+        yield Asked(at, view, part)
     yield Horizontal(
         _button("Send", Action.SEND),
         _button("Hide", Action.SNOOZE),
@@ -331,11 +362,15 @@ def _field_name(question: Question) -> str:
     return "Or in your own words" if question.takes_words_alone else "A note beside your choice"
 
 
-def _preview(text: str) -> Folding:
+def _preview(text: str, short_id: str) -> Folding:
     lines = markdown_text.count_lines(text)
     kind = "Diff" if markdown_text.is_diff(text) else "Preview"
     is_long = lines > markdown_text.FOLD_LINES or len(text) > markdown_text.LONG_TEXT
-    folding = Folding(markdown_text.code(text), f"{kind}, {_lines(lines)}", 0, is_long=is_long)
+    shown = markdown_text.code(text[:_MAX_PREVIEW])
+    if len(text) > _MAX_PREVIEW:
+        cut = f"Cut to its first {_MAX_PREVIEW:,} characters. The whole: pynchy show {short_id}"
+        shown = Text(f"{cut}\n", "bold yellow").append_text(shown)
+    folding = Folding(shown, f"{kind}, {_lines(lines)}", 0, is_long=is_long)
     folding.add_class("preview")
     return folding
 

@@ -10,7 +10,7 @@ from textual.app import App
 from textual.events import AppFocus, Event
 from textual.events import Key as KeyPress
 from textual.message import Message
-from textual.widgets import Button, Input, Static, TextArea
+from textual.widgets import Button, Input, TextArea
 
 from pynchy.cli.screen import keymap
 from pynchy.cli.screen.answering import is_plain
@@ -32,8 +32,7 @@ class InboxScreen(BaseScreen):
         """Show the keys."""
 
         def closed(_: None) -> None:
-            hints = keymap.hints(single_keys=self._kept.single_keys)
-            self.query_one("#hints", Static).update(hints)
+            self.show_hints()
 
         await self.app.push_screen(Help(self._by, self._kept), closed)
 
@@ -122,11 +121,23 @@ class InboxScreen(BaseScreen):
 
     def _mark(self, at: int, number: int) -> None:
         entry = self.current
-        if entry is None or not self._answering.mark(entry, at, number):
+        if entry is None or self._is_unread() or not self._answering.mark(entry, at, number):
             return
-        if entry.view.questions[at].multi_select and not isinstance(self.focused, Choice):
-            choice = next(c for c in self._pane.asked[at].query(Choice) if c.number == number)
-            self.set_focus(choice, scroll_visible=False)
+        if entry.view.questions[at].multi_select:
+            if not isinstance(self.focused, Choice):
+                choice = next(c for c in self._pane.asked[at].query(Choice) if c.number == number)
+                self.set_focus(choice, scroll_visible=False)
+        elif (following := self._here()) is not None and following != at:
+            self._pane.scroll_to_question(following)
+
+    def _is_unread(self) -> bool:
+        """True if a part of what is asked was never shown: nobody answers what they did not see."""
+        entry, unread = self.current, self._pane.unread
+        if entry is None or unread is None or self._answering.is_busy(entry):
+            return False
+        self._answering.say(entry.key, "Not all of it was shown yet: f shows it.", bad=True)
+        self._pane.scroll_to_question(unread)
+        return True
 
     async def on_choice_pressed(self, message: Choice.Pressed) -> None:
         """Mark an option; a click on one that is enough sends it, after a while to think."""
@@ -160,13 +171,19 @@ class InboxScreen(BaseScreen):
 
     def _submit(self, *, at_once: bool) -> None:
         entry = self.current
-        if entry is not None:
+        if entry is not None and not self._is_unread():
             self._collect()
             self._answering.submit(entry, self._errands, at_once=at_once)
             if self._answering.is_busy(entry):
                 self.set_focus(self._pane)
             elif (missing := self._answering.missing(entry)) is not None:
-                self._pane.scroll_to_question(missing)
+                self._go_to(missing)
+
+    def _go_to(self, at: int) -> None:
+        """Let keys go to that question; where there is nothing to mark, typing does."""
+        asked = self._pane.asked[at]
+        self._pane.scroll_to_question(at)
+        self.set_focus(self._pane if asked.query(Choice) else asked.query_one(OwnWords))
 
     def _write(self) -> None:
         entry = self.current

@@ -27,17 +27,18 @@ HARMLESS = frozenset(
     {Action.NEXT, Action.PREVIOUS, Action.NEXT_WAITING, Action.HELP, Action.UNDO, Action.LEAVE}
     | {ScreenAction.QUIT, ScreenAction.AGENTS, ScreenAction.HISTORY}
 )
+# The most needed first.
 _HINTS = (
     (hint(Action.HELP), "keys"),
     ("q", "leave"),
     (f"{hint(Action.NEXT)}/{hint(Action.PREVIOUS)}", "move"),
-    (hint(Action.NEXT_WAITING), "next waiting"),
     (hint(Action.CHOOSE), "mark"),
     (hint(Action.SEND), "send"),
     (hint(Action.WRITE), "write"),
     (hint(Action.DECLINE), "decline"),
-    (hint(Action.UNDO), "take back"),
+    (hint(Action.UNDO), "undo"),
     (hint(Action.SNOOZE), "hide"),
+    (hint(Action.NEXT_WAITING), "next waiting"),
     (hint(Action.SEARCH), "search"),
     ("a", "agents"),
     ("o", "over"),
@@ -67,11 +68,14 @@ def is_single(event: KeyPress) -> bool:
     return event.is_printable and event.character != " "
 
 
-def hints(*, single_keys: bool = True) -> Text:
-    """Return the line at the bottom, the most needed first: a narrow screen cuts it."""
+def hints(width: int, *, single_keys: bool = True) -> Text:
+    """Return the line at the bottom: as many keys as fit; ? shows the others."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if not single_keys:
         line.append("F1", "bold cyan").append(" keys  after Ctrl+K: ", "dim")
     for key, what in _HINTS:
+        if len(line) + len(f"{key} {what}") > width:
+            break
         line.append(key, "bold cyan").append(f" {what}  ", "dim")
+    line.rstrip()
     return line

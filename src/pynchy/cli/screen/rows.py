@@ -168,6 +168,8 @@ def second_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: boo
         mark = "✓ " if view.ending.outcome == "answered" else "- "
         return _with_end(line.append(mark + one_line(view.ending.summary), "dim"), "", width)
     line.append(brief(view), "")
+    if waits := view.waits_seconds(now):
+        return _with_end(line, f"waits {duration(waits)}", width)
     return _with_end(line, f"{duration((view.due_at - now).total_seconds())} left", width)
 
 
