@@ -92,6 +92,18 @@ class Window:
         await expect(card).to_contain_text(text)
 
 
+async def own_words(card: Locator, which: int = 0) -> Locator:
+    """Open the field for other words where it is folded, and return it."""
+    box = card.locator("details.own").nth(which)
+    if not await box.evaluate("box => box.open"):
+        await box.locator("summary").click()
+    return box.get_by_label("Or in your own words")
+
+
+async def open_menu(page: Page) -> None:
+    await page.locator(".menu summary").click()
+
+
 async def link(host: Host) -> str:
     """Return a new link to sign in with."""
     code, out, err = await host.cli("inbox", "--open")

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Route, expect
 from tests.acceptance.support import Host, MailboxAgent
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import Window, answers, ask, open_questions, outcome_path
+from tests.browser.support import Window, answers, ask, open_questions, outcome_path, own_words
 from tests.waiting import until
 
 BATCH = [
@@ -85,6 +85,7 @@ async def test_where_only_options_count_a_card_has_no_field_for_words(
     await form.get_by_label("No").check()
     await form.get_by_role("button", name="Send").click()
     await window.says(form, "Answered by ana")
+    await window.settle_down()
     await card.get_by_role("button", name="Yes").click()
     await window.says(card, "Answered by ana")
 
@@ -132,7 +133,7 @@ async def test_several_questions_are_one_form_with_boxes_and_text(
     assert request_id in open_questions(host)
 
     await card.get_by_label("Staging").check()
-    await card.get_by_label("Or in your own words").nth(1).fill("but only on Monday")
+    await (await own_words(card, 1)).fill("but only on Monday")
     await card.get_by_label("Your answer").fill("blue\ngreen")
     await card.get_by_role("button", name="Send").click()
 
@@ -151,7 +152,7 @@ async def test_text_alone_answers_a_question_with_options(
     window = await open_window(host)
     card = await window.shown(request_id)
 
-    await card.get_by_label("Or in your own words").fill("Only if the tests pass")
+    await (await own_words(card)).fill("Only if the tests pass")
     await window.page.keyboard.press("Control+Enter")
 
     await window.says(card, "Answered by ana")
@@ -165,7 +166,7 @@ async def test_a_note_goes_along_with_the_option_that_is_clicked(
     window = await open_window(host)
     card = await window.shown(request_id)
 
-    await card.get_by_label("Or in your own words").fill("slowly")
+    await (await own_words(card)).fill("slowly")
     await card.get_by_role("button", name="Yes").click()
 
     await window.says(card, "Answered by ana")
@@ -240,7 +241,7 @@ async def test_the_first_of_two_windows_wins_and_the_other_keeps_its_text(
     request_id = ask(host)
     first, second = await open_window(host), await open_window(host)
     second_card = await second.shown(request_id)
-    await second_card.get_by_label("Or in your own words").fill("I had a long thought")
+    await (await own_words(second_card)).fill("I had a long thought")
 
     await (await first.shown(request_id)).get_by_role("button", name="No", exact=True).click()
 
@@ -276,7 +277,7 @@ async def test_an_answer_that_cannot_be_sent_is_kept_and_can_be_tried_again(
     request_id = ask(host)
     window = await open_window(host)
     card = await window.shown(request_id)
-    await card.get_by_label("Or in your own words").fill("with care")
+    await (await own_words(card)).fill("with care")
     await window.page.route("**/answer", lambda route: route.abort())
     await card.get_by_role("button", name="Yes").click()
     await window.says(card, "Not sent")
@@ -339,7 +340,7 @@ async def test_enter_on_a_card_that_is_over_sends_nothing_and_keeps_what_was_wri
     request_id = ask(host)
     window = await open_window(host)
     card = await window.shown(request_id)
-    await card.get_by_label("Or in your own words").fill("I had a long thought")
+    await (await own_words(card)).fill("I had a long thought")
     host.answer(request_id, "No", by="ben")
     await window.says(card, "Answered by ben")
     await window.settle_down()
@@ -365,7 +366,7 @@ async def test_two_tabs_of_one_browser_keep_what_the_second_has_written(
     other = Window(host, await window.page.context.new_page())
     await other.go("/")
     other_card = await other.shown(request_id)
-    await other_card.get_by_label("Or in your own words").fill("I had a long thought")
+    await (await own_words(other_card)).fill("I had a long thought")
 
     await window.page.bring_to_front()
     card = await window.shown(request_id)
@@ -387,6 +388,7 @@ async def test_what_was_written_is_kept_where_the_browser_stores_nothing(
     await window.page.evaluate(
         "() => { Storage.prototype.setItem = () => { throw new DOMException() } }"
     )
+    await card.locator("details.own summary").click()
     await card.get_by_role("button", name="Decline").click()
     await card.get_by_label(field).fill("because it is Friday")
 
@@ -402,7 +404,7 @@ async def test_discard_takes_no_click_at_first_and_can_be_taken_back(
     request_id = ask(host)
     window = await open_window(host)
     card = await window.shown(request_id)
-    await card.get_by_label("Or in your own words").fill("I had a long thought")
+    await (await own_words(card)).fill("I had a long thought")
     clicked = window.page.evaluate(
         """() => new Promise(resolve => {
             new MutationObserver((_, observer) => {

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import IGNORE_MS, ask, open_questions, top_of
+from tests.browser.support import IGNORE_MS, ask, open_questions, own_words, top_of
 from tests.waiting import until
 
 ON_APPEARANCE = """() => new Promise(resolve => {
@@ -87,7 +87,7 @@ async def test_twenty_cards_arrive_while_somebody_types_and_nothing_happens_to_t
     first = ask(host, "Which name?")
     window = await open_window(host)
     card = await window.shown(first)
-    field = card.get_by_label("Or in your own words")
+    field = await own_words(card)
     await field.click()
     before = await top_of(card)
 
@@ -226,7 +226,7 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     window = await open_window(host, clock=True)
     card = await window.shown(first)
     await window.page.clock.pause_at(await window.page.evaluate("Date.now()") + 1000)
-    await card.get_by_label("Or in your own words").click()
+    await (await own_words(card)).click()
     await window.page.keyboard.type("we ")
     host.answer(first, "No", by="ben")
     # It changes once more when nobody is found who takes the answer, and ignores input anew.

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Route, expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import LAN_NAME, Window, answers, ask, link
+from tests.browser.support import LAN_NAME, Window, answers, ask, link, open_menu, own_words
 from tests.waiting import until
 
 
@@ -106,7 +106,7 @@ async def test_a_page_that_is_open_says_that_it_was_signed_out(
     shown = ask(host, "An old secret?")
     window = await open_window(host)
     card = await window.shown(shown)
-    await card.get_by_label("Or in your own words").fill("a secret answer")
+    await (await own_words(card)).fill("a secret answer")
     await host.cli("inbox", "--sign-out-all")
 
     request_id = ask(host, "A secret plan?")
@@ -165,6 +165,7 @@ async def test_over_plain_http_it_works_and_says_what_does_not(
     await page.get_by_role("button", name="Sign in").click()
     await Window(host, page).live()
     assert not await page.evaluate("isSecureContext")
+    await open_menu(page)
     await page.get_by_role("button", name="Keys and settings").click()
     await expect(page.get_by_text("This page came over plain http")).to_be_visible()
     await expect(page.get_by_text("This browser cannot notify here")).to_be_visible()

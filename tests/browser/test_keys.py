@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow
-from tests.browser.support import answers, ask, open_questions
+from tests.browser.support import answers, ask, open_menu, open_questions
 
 from pynchy.inbox.keys import BINDINGS
 
@@ -108,7 +108,8 @@ async def test_d_declines_with_a_reason_and_w_writes(host: Host, open_window: Op
     await window.says(window.card(first), "Sending in")
     await keyboard.press("Enter")
     await window.says(window.card(first), "Declined by ana")
-    await (window.card(second)).focus()
+    await window.card(second).focus()
+    await window.settle_down()
     await keyboard.press("w")
     await keyboard.type("do it")
     await keyboard.press("Control+Enter")
@@ -135,6 +136,7 @@ async def test_single_keys_can_be_switched_off(host: Host, open_window: OpenWind
     request_id = ask(host)
     window = await open_window(host)
     card = await window.shown(request_id)
+    await open_menu(window.page)
     await window.page.get_by_role("button", name="Keys and settings").click()
     await window.page.get_by_label("Single keys work").uncheck()
     await window.page.keyboard.press("Escape")

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from tests.acceptance.conftest import runs as _runs
 from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import Window, ask
+from tests.browser.support import Window, ask, open_menu
 from tests.waiting import until
 
 runs = _runs
@@ -61,11 +61,8 @@ async def test_hostile_text_is_shown_and_does_nothing(host: Host, open_window: O
     hrefs = await card.locator(".md a").evaluate_all("links => links.map(link => link.href)")
     assert set(hrefs) == {"https://evil.example/login", "http://evil.example/pixel.png"}
     await window.says(card, "your bank (evil.example/login)")
-    await card.get_by_role("button", name="Show all").click()
-    await card.get_by_role("button", name="Show less").click()
-    await expect(
-        card.get_by_role("button", name=re.compile(r"Show all \(\d+ lines\)"))
-    ).to_be_visible()
+    await card.get_by_role("button", name=re.compile(r"Show all \(\d+ lines\)")).click()
+    await expect(card.get_by_role("button", name="Show all")).to_be_hidden()
 
 
 async def test_a_diff_is_coloured_and_a_long_preview_is_folded_with_its_length(
@@ -246,7 +243,7 @@ async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away
     host: Host, open_window: OpenWindow
 ) -> None:
     window = await open_window(host, permissions=["notifications"])
-    await window.page.get_by_role("button", name="Keys and settings").click()
+    await open_menu(window.page)
     await window.page.get_by_role("button", name="Notify me").click()
     await window.page.get_by_role("button", name="Stop notifying me").wait_for()
     await window.page.keyboard.press("Escape")

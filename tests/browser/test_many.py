@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Route, expect
 from tests.acceptance.support import Host, MailboxAgent
 from tests.browser.conftest import OpenWindow, StartHost
-from tests.browser.support import Window, ask, open_questions, top_of
+from tests.browser.support import Window, ask, open_questions, own_words, top_of
 
 MANY = 130
 SHOWN = 100
@@ -74,7 +74,7 @@ async def test_a_flood_of_urgent_ones_does_not_pile_up_nor_take_away_what_was_be
     await filled(window)
     begun = window.cards().nth(SHOWN - 2)
     key = await begun.get_attribute("data-key")
-    await begun.get_by_label("Or in your own words").fill("half a thought")
+    await (await own_words(begun)).fill("half a thought")
     await window.page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
 
     agent = MailboxAgent(full_host.group("flood"))

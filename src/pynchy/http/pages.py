@@ -146,7 +146,7 @@ class InboxPages:
         )
         if pending is None:
             return await self._page(request, "missing", status=404)
-        card = await asyncio.to_thread(self._renderer.card, pending)
+        card = await asyncio.to_thread(self._renderer.whole_card, pending)
         return await self._page(
             request, "question", card=card, brief=brief(pending), revisions=_revisions([card])
         )
@@ -185,13 +185,15 @@ class InboxPages:
         )
 
     async def cards(self, request: Request) -> Response:
-        """Send the cards that a page lacks."""
-        wanted = request.query_params.getlist("key")[:_CARDS_AT_ONCE]
+        """Send the cards that a page lacks; to the page of one question, the whole of it."""
+        is_whole = "whole" in request.query_params
+        wanted = request.query_params.getlist("key")[: 1 if is_whole else _CARDS_AT_ONCE]
         found = [
             await find_question(self._context, *key.split("/", 1)) for key in wanted if "/" in key
         ]
         known = [pending for pending in found if pending is not None]
-        printed = await asyncio.to_thread(self._print, known)
+        render = self._renderer.whole_card if is_whole else self._renderer.card
+        printed = await asyncio.to_thread(lambda: [render(pending) for pending in known])
         body = [
             {**card.as_message(), "over": pending.ending is not None}
             for card, pending in zip(printed, known, strict=True)

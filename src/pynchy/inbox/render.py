@@ -12,7 +12,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pynchy.inbox import keys
 from pynchy.inbox.agents import AgentView
-from pynchy.inbox.views import OUTCOMES, card_view, revision_of
+from pynchy.inbox.views import (
+    MAX_LISTED_HTML,
+    OUTCOMES,
+    card_view,
+    is_too_long,
+    revision_of,
+)
 from pynchy.model import PendingQuestion
 from pynchy.wire import timestamp
 
@@ -112,7 +118,10 @@ class Renderer:
         self._cards: dict[tuple[str, str], tuple[PendingQuestion, RenderedCard]] = {}
 
     def card(self, pending: PendingQuestion) -> RenderedCard:
-        """Return the card of the question as it is now."""
+        """Return the card of the question as it is now, as a list has it.
+
+        One that is too long for a list says how it begins, and where the whole is.
+        """
         known = self._cards.get(pending.key)
         if known is not None and known[0] is pending:
             return known[1]
@@ -125,6 +134,10 @@ class Renderer:
                 self._cards.clear()
             self._cards[pending.key] = (pending, printed)
         return printed
+
+    def whole_card(self, pending: PendingQuestion) -> RenderedCard:
+        """Return the card with all that the agent wrote."""
+        return self._card(pending, is_excerpt=False)
 
     def page(self, name: str, viewer: Viewer, **values: object) -> str:
         """Return a page for somebody who is signed in."""
@@ -149,7 +162,14 @@ class Renderer:
         return self._environment.get_template("agents_list.html").render(agents=agents)
 
     def _print(self, pending: PendingQuestion) -> RenderedCard:
-        view = card_view(pending)
+        if not is_too_long(pending):
+            card = self._card(pending, is_excerpt=False)
+            if len(card.html) <= MAX_LISTED_HTML:
+                return card
+        return self._card(pending, is_excerpt=True)
+
+    def _card(self, pending: PendingQuestion, *, is_excerpt: bool) -> RenderedCard:
+        view = card_view(pending, is_excerpt=is_excerpt)
         html = self._environment.get_template("card.html").render(card=view)
         return RenderedCard(view.key, view.order, revision_of(pending), html)
 

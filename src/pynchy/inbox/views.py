@@ -6,7 +6,6 @@ The order of cards is one number for each, so that the page and the host agree w
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,9 +30,12 @@ _RANKS = {Urgency.HIGH: 0, Urgency.NORMAL: 1, Urgency.LOW: 2}
 _LONG_TEXT = 2_500
 _LONG_LINES = 30
 _BRIEF = 140
-# Markdown takes up to 60 µs for each of these, so that a card's texts together take 0.1 s.
-_MARKS = re.compile(r"[<>\[\]|\\&!\n]|([-*_~`#])\1*")
-_MAX_MARKS = 2_000
+# A line is made of so much of a text, whatever is hidden in it.
+_BRIEF_SOURCE = 1_000
+# What a list shows of one card: of what the agent wrote, and as HTML. More has a page of its own.
+_MAX_LISTED_TEXT = 48_000
+MAX_LISTED_HTML = 96_000
+_EXCERPT = 600
 
 OUTCOMES: Mapping[OutcomeKind, str] = {
     OutcomeKind.ANSWERED: "Answered",
@@ -120,10 +122,13 @@ class CardView:
     expires_at: datetime
     defaults_at: datetime | None
     due_at: datetime
-    call_waits: bool
+    waits_until: datetime | None
+    then: str
     questions: tuple[QuestionView, ...]
     ending: EndingView | None
     undelivered: bool
+    excerpt: Markup | None
+    length: int
 
     @property
     def is_plain(self) -> bool:
@@ -158,16 +163,13 @@ def row_view(pending: PendingQuestion, ending: Ending) -> RowView:
     )
 
 
-def card_view(pending: PendingQuestion) -> CardView:
-    """Return what the card of the question says."""
-    drafts = {draft.question: draft for draft in pending.drafts}
-    texts = _texts([question.text for question in pending.questions])
-    views = [
-        _question(number, question, text, drafts.get(number - 1))
-        for number, (question, text) in enumerate(
-            zip(pending.questions, texts, strict=True), start=1
-        )
-    ]
+def is_too_long(pending: PendingQuestion) -> bool:
+    """True if the agent wrote more than a list shows of one card."""
+    return _length(pending) > _MAX_LISTED_TEXT
+
+
+def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView:
+    """Return what the card of the question says; of an excerpt, only how it begins."""
     return CardView(
         key=f"{pending.group}/{pending.request_id}",
         id=f"q-{pending.group}/{pending.request_id}",
@@ -183,10 +185,50 @@ def card_view(pending: PendingQuestion) -> CardView:
         expires_at=pending.expires_at,
         defaults_at=pending.defaults_at,
         due_at=pending.due_at,
-        call_waits=pending.call_waits,
-        questions=tuple(views),
+        waits_until=_waits_until(pending),
+        then=_then(pending),
+        questions=() if is_excerpt else _questions(pending),
         ending=_ending(pending, pending.ending) if pending.ending else None,
         undelivered=pending.state is State.UNDELIVERED,
+        excerpt=markdown.plain(pending.questions[0].text[:_EXCERPT]) if is_excerpt else None,
+        length=_length(pending),
+    )
+
+
+def _waits_until(pending: PendingQuestion) -> datetime | None:
+    """Return when the agent's call stops waiting, where that is before the question ends."""
+    waits = pending.call_waits and not pending.parked and pending.wait_until < pending.due_at
+    return pending.wait_until if waits else None
+
+
+def _then(pending: PendingQuestion) -> str:
+    """Return what becomes of an answer that no call waits for."""
+    if pending.parked:
+        return "the agent is parked: the answer resumes it"
+    if pending.call_waits and pending.wait_until >= pending.due_at:
+        return ""
+    return "the agent's call has ended: the answer is kept for it"
+
+
+def _length(pending: PendingQuestion) -> int:
+    """Return how many characters the agent wrote."""
+    return sum(
+        len(q.text)
+        + len(q.header)
+        + sum(map(len, q.default))
+        + sum(len(o.label) + len(o.description) + len(o.preview) for o in q.options)
+        for q in pending.questions
+    )
+
+
+def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
+    drafts = {draft.question: draft for draft in pending.drafts}
+    texts = _texts([question.text for question in pending.questions])
+    return tuple(
+        _question(number, question, text, drafts.get(number - 1))
+        for number, (question, text) in enumerate(
+            zip(pending.questions, texts, strict=True), start=1
+        )
     )
 
 
@@ -200,13 +242,14 @@ def revision_of(pending: PendingQuestion) -> str:
     """Return what changes when the card does; made without making the card."""
     parts = [(draft.question, draft.by) for draft in pending.drafts]
     undelivered = pending.state is State.UNDELIVERED
-    seen = (pending.digest, parts, pending.ending, pending.delivery_note, undelivered)
+    waits = (pending.call_waits, pending.parked)
+    seen = (pending.digest, parts, waits, pending.ending, pending.delivery_note, undelivered)
     return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def brief(pending: PendingQuestion) -> str:
     """Return the question in one line of plain text, for a title or a notification."""
-    text = one_line(pending.title) or one_line(pending.questions[0].text)
+    text = one_line(pending.title) or _first_words(pending.questions[0].text)
     return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
 
 
@@ -215,16 +258,21 @@ def one_line(text: str) -> str:
     return " ".join(name_all(text).split())
 
 
+def _first_words(text: str) -> str:
+    """Return how the text begins, in one line; most of it is not looked at."""
+    return one_line(text[:_BRIEF_SOURCE])
+
+
 def _agent(pending: PendingQuestion) -> Markup:
     return markdown.plain(one_line(pending.agent) or "An agent")
 
 
 def _texts(texts: Sequence[str]) -> list[Markup]:
     """Return the texts as HTML; from where they have too many marks together, as they stand."""
-    marks = accumulate(sum(1 for _ in _MARKS.finditer(text)) for text in texts)
+    marks = accumulate(map(markdown.count_marks, texts))
     return [
         markdown.render(text)
-        if sum_ <= _MAX_MARKS
+        if sum_ <= markdown.MAX_MARKS
         else Markup('<p class="as-is">%s</p>') % markdown.plain(text)
         for text, sum_ in zip(texts, marks, strict=True)
     ]
@@ -274,7 +322,10 @@ def _ending(pending: PendingQuestion, ending: Ending) -> EndingView:
         at=ending.at,
         reason=_some(ending.reason or ""),
         answers=tuple(
-            (markdown.plain(one_line(q.header or q.text)[:_BRIEF]), markdown.plain(a.describe()))
+            (
+                markdown.plain(_first_words(q.header or q.text)[:_BRIEF]),
+                markdown.plain(a.describe()),
+            )
             for q, a in pairs
         ),
         delivery=_some(pending.delivery_note),

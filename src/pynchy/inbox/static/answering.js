@@ -1,6 +1,6 @@
 // Sends answers and declines: shown at once, called answered only when the host has it on its disk.
 
-import { readFields } from "./card-element.js";
+import { foldedQuestion, openOwnWords, readFields } from "./card-element.js";
 import { formatDuration } from "./clock.js";
 import { announce } from "./every-page.js";
 import { postToHost } from "./host-requests.js";
@@ -34,7 +34,7 @@ export class Answering {
 
   // Mark an option of a card on which one choice is enough, without sending it.
   markOption(card, option) {
-    if (isReadOnly(card)) return;
+    if (isReadOnly(card) || this.pointToFolded(card)) return;
     for (const other of card.querySelectorAll(".option[aria-pressed]")) {
       other.setAttribute("aria-pressed", String(other === option));
     }
@@ -50,7 +50,7 @@ export class Answering {
 
   // A choice was made by a click: send it, after the time in which it can be taken back.
   chooseOption(card, option) {
-    if (isReadOnly(card)) return;
+    if (isReadOnly(card) || this.pointToFolded(card)) return;
     this.markOption(card, option);
     this.submit(card);
   }
@@ -58,12 +58,36 @@ export class Answering {
   submit(card, { atOnce = false } = {}) {
     if (card.dataset.mode === "undo") return this.sendNow(card);
     if (isReadOnly(card)) return;
+    if ("excerpt" in card.dataset) return card.querySelector("[data-whole]").click();
+    if (this.pointToFolded(card)) return;
     const parts = readFields(card);
     const questions = [...card.querySelectorAll(".question")];
     const unanswered = parts.findIndex((part, index) => isUnanswered(questions[index], part));
     if (unanswered >= 0) return this.pointToUnanswered(card, unanswered, parts.length);
     this.closePanel(card);
     this.sendAfterDelay(card, atOnce ? 0 : pageData.undo[card.dataset.urgency], () => this.sendAnswer(card));
+  }
+
+  // True if a question is not shown whole yet; nobody answers what they could not read.
+  pointToFolded(card) {
+    const folded = foldedQuestion(card);
+    if (!folded) return false;
+    const text = "Show all of the question first";
+    this.setStatus(card, text, "bad");
+    announce(text);
+    folded.querySelector("[data-do=unfold]").focus();
+    return true;
+  }
+
+  startWriting(card) {
+    const questions = [...card.querySelectorAll(".question")];
+    const here = document.activeElement.closest(".question");
+    const parts = readFields(card);
+    const field = (here ?? questions.find((question, index) => isUnanswered(question, parts[index])) ?? card).querySelector("[data-text]")
+      ?? card.querySelector("[data-text]");
+    if (!field || this.pointToFolded(card)) return;
+    openOwnWords(field);
+    field.focus();
   }
 
   sendAfterDelay(card, waitMs, send) {

@@ -41,13 +41,44 @@ export function fillFields(card, parts) {
     const part = parts[index];
     if (!part) return;
     const field = question.querySelector("[data-text]");
-    if (field) field.value = part.text;
+    if (field) fillText(field, part.text);
     for (const option of question.querySelectorAll("[data-option]")) {
       const chosen = part.options.includes(Number(option.dataset.option));
       if (option.matches("input")) option.checked = chosen;
       else option.setAttribute("aria-pressed", String(chosen));
     }
   });
+}
+
+// What somebody has begun to write is not folded away.
+export function fillText(field, text) {
+  field.value = text;
+  if (text) openOwnWords(field);
+}
+
+export function openOwnWords(field) {
+  const box = field.closest("details");
+  if (box) box.open = true;
+}
+
+// The first question of the card of which a part is still folded, if any.
+export function foldedQuestion(card) {
+  return card.querySelector(".question[data-folded]");
+}
+
+// The numbers of the long questions that were unfolded.
+export function unfoldedQuestions(card) {
+  const opened = [...card.querySelectorAll(".question:not([data-folded]) [data-do=unfold]")];
+  return opened.map((button) => button.closest(".question").dataset.number);
+}
+
+// Show all of a long question. From then on it can be answered.
+export function unfoldQuestion(card, number) {
+  const question = card.querySelector(`.question[data-number="${number}"]`);
+  if (!question) return;
+  delete question.dataset.folded;
+  for (const control of question.querySelectorAll("[inert]")) control.inert = false;
+  question.querySelector("[data-do=unfold]")?.setAttribute("aria-expanded", "true");
 }
 
 export function saveFocus(card) {
@@ -64,6 +95,7 @@ export function saveFocus(card) {
 export function restoreFocus(card, path) {
   if (!path) return;
   const target = (path.selector && card.querySelector(path.selector)) || card;
+  openOwnWords(target);
   target.focus({ preventScroll: true });
   if (target.matches("textarea")) target.setSelectionRange(...path.range);
 }

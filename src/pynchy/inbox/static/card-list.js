@@ -1,7 +1,7 @@
 // The list of cards: adds, updates, sorts, filters, snoozes and removes them.
 
-import { cardFromHtml, fillFields, growTextFields, readFields, restoreFocus, saveFocus } from "./card-element.js";
-import { keysWithinLimit, LIMIT_STEP, surplusCards } from "./card-limit.js";
+import { cardFromHtml, fillFields, growTextFields, readFields, restoreFocus, saveFocus, unfoldedQuestions, unfoldQuestion } from "./card-element.js";
+import { fairPlaces, keysWithinLimit, LIMIT_STEP, surplusCards } from "./card-limit.js";
 import { CardSearch } from "./card-search.js";
 import { formatDuration, updateTimes } from "./clock.js";
 import { EndedCards } from "./ended-cards.js";
@@ -35,7 +35,11 @@ export class CardList extends StableList {
       (keys) => this.fetchInBatches(keys.filter((key) => !this.findCard(key))),
       () => this.filterCards(true),
     );
-    for (const card of this.cards()) this.prepareCard(card);
+    const places = fairPlaces(this.cards().map((card) => [card.dataset.key, card.dataset.order]));
+    for (const card of this.cards()) {
+      card.dataset.place = places.get(card.dataset.key);
+      this.prepareCard(card);
+    }
     this.searchField?.addEventListener("input", () => this.filterCards());
     this.newAboveButton?.addEventListener("click", () => this.scrollToTop());
     this.moreButton?.addEventListener("click", () => this.showMore());
@@ -68,6 +72,7 @@ export class CardList extends StableList {
     const known = this.openQuestions ?? new Map(open);
     const newKeys = open.map(([key]) => key).filter((key) => !known.has(key));
     this.openQuestions = new Map(open.map(([key, order]) => [key, order]));
+    this.places = null;
     forgetSnoozesExcept(this.openQuestions);
     const wanted = this.wantedKeys();
     const staleKeys = open.filter(([key, , revision]) => this.revisions.get(key) !== revision).map(([key]) => key);
@@ -86,7 +91,13 @@ export class CardList extends StableList {
   // Which questions have a card, or are to have one.
   wantedKeys() {
     if (this.onlyKey) return new Set([this.onlyKey]);
-    return keysWithinLimit(this.openQuestions ?? new Map(), this.limit);
+    return keysWithinLimit(this.currentPlaces(), this.limit);
+  }
+
+  // Where each open question belongs now. A card that is there stays where it was put.
+  currentPlaces() {
+    this.places ??= fairPlaces(this.openQuestions ?? new Map());
+    return this.places;
   }
 
   async fetchInBatches(keys) {
@@ -138,6 +149,7 @@ export class CardList extends StableList {
 
   async fetchCards(keys) {
     const query = new URLSearchParams(keys.map((key) => ["key", key]));
+    if (this.onlyKey) query.set("whole", "");
     const revisionsBefore = new Map(keys.map((key) => [key, this.revisions.get(key)]));
     const reply = await fetchFromHost(`/inbox/cards?${query}`).catch(() => null);
     if (!reply?.ok) return;
@@ -164,7 +176,9 @@ export class CardList extends StableList {
   onCard(message) {
     const isNew = !this.openQuestions.has(message.key);
     this.openQuestions.set(message.key, message.order);
-    if (this.findCard(message.key) || this.wantedKeys().has(message.key)) {
+    this.places = null;
+    if (this.onlyKey === message.key) this.fetchCards([message.key]);
+    else if (this.findCard(message.key) || this.wantedKeys().has(message.key)) {
       this.withCardsInPlace(() => this.addOrUpdateCard(message));
       this.removeSurplusCards();
     }
@@ -174,9 +188,11 @@ export class CardList extends StableList {
 
   onEnded(message) {
     this.openQuestions.delete(message.key);
+    this.places = null;
     forgetSnooze(message.key);
     closeNotification(message.key);
-    if (this.findCard(message.key)) this.withCardsInPlace(() => this.showEnded(message));
+    if (this.onlyKey === message.key) this.fetchCards([message.key]);
+    else if (this.findCard(message.key)) this.withCardsInPlace(() => this.showEnded(message));
     else this.scheduleRefill();
     this.updateCounts();
   }
@@ -220,11 +236,14 @@ export class CardList extends StableList {
   updateCard(card, newCard) {
     const focus = saveFocus(card);
     const fields = readFields(card);
+    const unfolded = unfoldedQuestions(card);
     const wasSnoozed = card.classList.contains("asleep");
+    if (card.dataset.order !== newCard.dataset.order) delete card.dataset.place;
     for (const { name, value } of newCard.attributes) card.setAttribute(name, value);
     card.classList.toggle("asleep", wasSnoozed);
     card.replaceChildren(...newCard.childNodes);
     fillFields(card, fields);
+    for (const number of unfolded) unfoldQuestion(card, number);
     updateTimes(card);
     growTextFields(card);
     if (!this.snoozedList?.contains(card)) this.placeCard(card);
@@ -241,6 +260,7 @@ export class CardList extends StableList {
     card.classList.remove("asleep");
     const returnedAt = returnedFromSnoozeAt(card.dataset.key);
     if (returnedAt !== null) card.dataset.top = String(Math.round(returnedAt));
+    card.dataset.place ??= this.currentPlaces().get(card.dataset.key) ?? card.dataset.order;
     const next = this.cards().find((other) => other !== card && sortKey(other) > sortKey(card));
     if (card.parentNode !== this.list || card.nextElementSibling !== (next ?? null)) {
       // Moving a card would take the focus away from inside of it.
@@ -346,7 +366,7 @@ export class CardList extends StableList {
 
   filterCards(hostAnswered = false) {
     const text = this.searchField.value.trim();
-    if (!hostAnswered) this.cardSearch.setText(text, this.hasMore() || this.cards().length < (this.openQuestions?.size ?? 0));
+    if (!hostAnswered) this.cardSearch.setText(text, this.hasMore() || this.cards().length < (this.openQuestions?.size ?? 0) || this.cards().some((card) => "excerpt" in card.dataset));
     for (const card of this.cards()) this.filterCard(card);
     if (!text) this.removeSurplusCards();
     this.updateCounts();
@@ -381,5 +401,5 @@ export class CardList extends StableList {
 
 function sortKey(card) {
   // What came back from a snooze last is first of all.
-  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.order;
+  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.place;
 }

@@ -25,10 +25,17 @@ export function updateTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-age]")) {
     setText(element, `${formatDuration((at - Date.parse(element.dateTime)) / 1000)} ago`);
   }
+  for (const element of root.querySelectorAll("time[data-waits]")) {
+    const left = (Date.parse(element.dateTime) - at) / 1000;
+    setText(element, left > 0 ? `the agent waits ${formatDuration(left)} more` : element.dataset.waits);
+  }
   for (const element of root.querySelectorAll("time[data-left]")) {
     const left = (Date.parse(element.dateTime) - at) / 1000;
     setText(element, left > 0 ? `${formatDuration(left)} left` : "time is up");
     element.classList.toggle("soon", left < 600);
+    // How long the agent waits matters more than an end that is days away.
+    const isFar = left > 86400 && element.closest(".ages")?.querySelector(".waits");
+    element.parentElement.hidden = Boolean(isFar);
   }
 }
 

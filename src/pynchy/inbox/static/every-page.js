@@ -53,10 +53,25 @@ function startSettings() {
   document.querySelector("[data-insecure]").hidden = isSecureContext;
 }
 
+// The menu closes when something else is clicked or one of its items is used, and by Escape.
+function startMenu() {
+  const menu = document.querySelector("details.menu");
+  document.addEventListener("click", (event) => {
+    if (!menu.contains(event.target) || event.target.closest("[data-open]")) menu.open = false;
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.preventDefault();
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+}
+
 export function startEveryPage() {
   startClock();
   startSettings();
   startNotifications();
+  startMenu();
   document.querySelector("[data-open=help]").addEventListener("click", openHelp);
   document.querySelector("[data-close]").addEventListener("click", () => {
     document.getElementById("help").close();

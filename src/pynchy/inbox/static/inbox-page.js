@@ -1,7 +1,7 @@
 // Starts the inbox page and the page of one question: connects cards, clicks, keys and the stream.
 
 import { Answering } from "./answering.js";
-import { growTextFields } from "./card-element.js";
+import { growTextFields, unfoldQuestion } from "./card-element.js";
 import { CardList } from "./card-list.js";
 import { EventStream } from "./event-stream.js";
 import { announce, startEveryPage } from "./every-page.js";
@@ -29,7 +29,12 @@ const cardActions = {
   close: (card) => answering.closePanel(card),
   retry: (card) => answering.postAction(card, "retry", {}),
   dismiss: (card) => answering.postAction(card, "dismiss", {}),
-  unfold: (card, button) => toggleFold(button),
+  unfold: (card, button) => {
+    unfoldQuestion(card, button.closest(".question").dataset.number);
+    answering.setStatus(card, "");
+    // The button is gone with the fold.
+    card.focus({ preventScroll: true });
+  },
   copy: (card) => copyText(card.querySelector(".unsent textarea")),
   discard: (card) => cardList.endedCards.setDiscarded(card, true),
   keep: (card) => cardList.endedCards.setDiscarded(card, false),
@@ -64,15 +69,14 @@ navigator.serviceWorker?.addEventListener("message", (event) => {
   if (card) cardList.focusCard(card);
 });
 
-addEventListener("pagehide", () => answering.sendAllNow());
+// Who opens the field for other words wants to write.
+document.addEventListener("toggle", (event) => {
+  if (event.target.matches(".card details.own") && event.target.open && !event.target.querySelector("textarea").value) {
+    event.target.querySelector("textarea").focus({ preventScroll: true });
+  }
+}, true);
 
-function toggleFold(button) {
-  const open = button.getAttribute("aria-expanded") !== "true";
-  if (open) button.dataset.closed = button.textContent;
-  button.setAttribute("aria-expanded", String(open));
-  button.previousElementSibling.classList.toggle("clamp", !open);
-  button.textContent = open ? "Show less" : button.dataset.closed;
-}
+addEventListener("pagehide", () => answering.sendAllNow());
 
 async function copyText(field) {
   field.select();

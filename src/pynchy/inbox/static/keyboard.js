@@ -11,7 +11,7 @@ export function startKeyboard(cardList, answering) {
     next_waiting: () => focusNextWaiting(cardList),
     choose: (card, event) => card && chooseByNumber(card, Number(event.key), answering),
     send: (card) => card && answering.submit(card, { atOnce: true }),
-    write: (card) => card?.querySelector("[data-text]")?.focus(),
+    write: (card) => card && answering.startWriting(card),
     decline: (card) => card && answering.openDeclinePanel(card),
     undo: (card) => card && answering.undo(card),
     snooze: (card) => card && answering.openSnoozePanel(card),
@@ -70,7 +70,7 @@ async function focusNextWaiting(cardList) {
 function chooseByNumber(card, digit, answering) {
   const question = document.activeElement.closest(".question") ?? firstUnanswered(card);
   const option = question?.querySelector(`[data-option="${digit}"]`);
-  if (!option || card.dataset.mode) return;
+  if (!option || card.dataset.mode || (option.closest("[inert]") && answering.pointToFolded(card))) return;
   if (option.matches("input")) {
     option.click();
     option.focus({ preventScroll: true });

@@ -1,6 +1,6 @@
 // Keeps what somebody has begun to write in this browser, until it is sent or 30 days old.
 
-import { readFields } from "./card-element.js";
+import { fillText, readFields } from "./card-element.js";
 
 const PREFIX = "pynchy-unsent:";
 const KEEP_MS = 30 * 86400 * 1000;
@@ -32,7 +32,7 @@ export function restoreUnsentText(card) {
   card.querySelectorAll(".question").forEach((question, index) => {
     const part = stored.parts?.[index];
     const field = question.querySelector("[data-text]");
-    if (part && field) field.value = part.text;
+    if (part && field) fillText(field, part.text);
   });
 }
 

@@ -1,0 +1,133 @@
+"""What one group can cost those who look at a list: bytes of a page, and work for a line."""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import datetime
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from tests.unit.cli.support import Host
+from tests.unit.inbox.test_history import read
+
+from pynchy.cli.screen import markdown_text
+from pynchy.cli.tables import pending_screen
+from pynchy.cli.text import clean, one_line
+from pynchy.cli.views import read_question
+from pynchy.inbox import markdown
+from pynchy.inbox.views import MAX_LISTED_HTML
+from pynchy.unicode_safety import name_all
+from pynchy.wire import MAX_REQUEST_BYTES
+
+NOW = datetime.fromisoformat("2026-11-16T10:00:00Z")
+# Each is written in few bytes and takes many to be shown.
+HIDDEN = {
+    "one character": "\u200b",
+    "two in turn": "\u200b\u200c",
+    "one between letters": "a\x7f",
+    "escapes": "\x1b]0;",
+    "signs of HTML": "&<",
+    "lines": "+\n",
+    "tags": "\U000e0041\U000e0042",
+}
+
+
+def hidden_text(pattern: str, length: int) -> str:
+    return (pattern * length)[:length]
+
+
+def ask_much(host: Host, pattern: str, group: str = "web-team") -> str:
+    """Ask with as much as a request may hold of what costs most to show."""
+    fits = MAX_REQUEST_BYTES * 0.9 * len(pattern) / len(json.dumps(pattern))
+    preview = hidden_text(pattern, min(int(fits) - 19_000, 60_000))
+    question = {
+        "question": hidden_text(pattern, 19_000) + "?",
+        "options": [{"label": "Yes", "preview": preview}, {"label": "No"}],
+    }
+    return host.ask(question, group=group, urgency="high")
+
+
+@pytest.mark.parametrize("pattern", HIDDEN.values(), ids=HIDDEN)
+def test_no_card_takes_megabytes_of_the_page_and_the_whole_is_a_link_away(
+    host: Host, pattern: str
+) -> None:
+    short_ids = [ask_much(host, pattern) for _ in range(3)]
+
+    page = read(host, "/")
+
+    assert len(page.encode()) < 3 * MAX_LISTED_HTML * 1.1 + 40_000
+    assert all(f"#{short_id}" in page for short_id in short_ids)
+    whole = read(host, f"/q/web-team/{host.client.question(short_ids[0])['request_id']}")
+    assert 'data-option="1"' in whole
+
+
+def test_a_flood_of_urgent_ones_leaves_another_group_its_place_on_every_list(host: Host) -> None:
+    for number in range(12):
+        host.ask(f"Urgent {number}?", group="flood", urgency="high")
+    host.ask("Quiet one?", group="team", urgency="low")
+
+    page = read(host, "/")
+    views = [read_question(view) for view in host.client.pending()]
+    file = StringIO()
+    Console(file=file, width=120).print(*pending_screen(views, NOW, 10))
+
+    before = page[: page.index('data-brief="Quiet one?"')]
+    assert before.count('data-brief="Urgent') == 5
+    assert "Quiet one?" in file.getvalue()
+    assert "and 3 more: 3 of flood. All of them: pynchy pending --all" in file.getvalue()
+
+
+def least_seconds(work: Callable[[], object]) -> float:
+    def once() -> float:
+        begun = time.process_time()
+        work()
+        return time.process_time() - begun
+
+    return min(once() for _ in range(3))
+
+
+def grows_no_faster(short: Callable[[], object], long: Callable[[], object], most: float) -> bool:
+    """A busy machine may spoil one look, but not five."""
+    return any(least_seconds(long) < most * least_seconds(short) + 0.005 for _ in range(5))
+
+
+@pytest.mark.parametrize("show", [name_all, clean, markdown.plain, markdown.code, markdown.render])
+@pytest.mark.parametrize("pattern", HIDDEN.values(), ids=HIDDEN)
+def test_four_times_the_hidden_text_takes_about_four_times_as_long(
+    show: Callable[[str], object], pattern: str
+) -> None:
+    short, long = hidden_text(pattern, 5_000), hidden_text(pattern, 20_000)
+
+    assert grows_no_faster(lambda: show(short), lambda: show(long), 10)
+
+
+@pytest.mark.parametrize("pattern", HIDDEN.values(), ids=HIDDEN)
+def test_a_line_of_a_list_takes_no_longer_for_a_long_text(pattern: str) -> None:
+    short, long = hidden_text(pattern, 2_000), hidden_text(pattern, 200_000)
+
+    assert len(one_line(long)) <= 500
+    assert grows_no_faster(lambda: one_line(short), lambda: one_line(long), 3)
+
+
+@pytest.mark.parametrize("pattern", HIDDEN.values(), ids=HIDDEN)
+def test_markdown_in_a_terminal_gives_up_where_there_are_too_many_marks(pattern: str) -> None:
+    text = markdown_text.markdown("*a_`" * 5_000 + pattern).plain
+
+    assert "*a_`*a_`" in text
+
+
+def test_many_different_hidden_characters_in_a_row_are_named_once_with_their_counts() -> None:
+    named = name_all("a" + "\u200b\u200c" * 2_500 + "b")
+
+    assert named == "a⟨5000 hidden characters: U+200B x2500, U+200C x2500⟩b"
+    assert str(markdown.plain(named)).count("<span") == 1
+
+
+def test_the_json_of_the_list_is_whole(host: Host) -> None:
+    asked = ask_much(host, "a\x7f")
+
+    (view,) = host.client.pending()
+
+    assert view["short_id"] == asked
+    assert len(json.loads(json.dumps(view))["questions"][0]["question"]) == 19_001
