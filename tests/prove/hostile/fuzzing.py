@@ -15,6 +15,12 @@ from typing import Any, Protocol
 
 from hypothesis import strategies as st
 
+from pynchy.cli.text import clean, one_line
+from pynchy.inbox.render import Renderer
+from pynchy.inbox.views import MAX_LISTED_HTML
+from pynchy.model import PendingQuestion
+from pynchy.unicode_safety import name_all
+
 CORPUS = Path(__file__).with_name("corpus")
 
 TEXTS = (
@@ -30,6 +36,9 @@ TEXTS = (
         "é",
         "\U0001d4b3" * 300,
         "ß" * 500,
+        "\u200b\u200c" * 5_000,
+        "a\x7f" * 9_000,
+        "\U000e0041" * 400,
     ),
     *("a" * 65, "a" * 501, "a" * 20_001, "../../x", "..", "/", "q1", "q1\n", "{initial", "{0}"),
     *("answered", "error", "1", "0", "999", "1,2,3", ",", "true", "NaN", "\uff19", "1e999", "30m"),
@@ -55,6 +64,25 @@ BYTES = (
     b"\n",
     b"1e",
 )
+
+
+# What a page may say around what an agent wrote.
+_FRAME = 10_000
+
+
+@cache
+def _renderer() -> Renderer:
+    return Renderer()
+
+
+def check_shown(pending: PendingQuestion) -> None:
+    """Whatever was asked, a list shows a bounded part of it, and nothing of it is hidden."""
+    card = _renderer().card(pending)
+    assert len(card.html) <= MAX_LISTED_HTML + _FRAME
+    assert name_all(card.html) == card.html
+    for question in pending.questions:
+        assert len(one_line(question.text)) <= 500
+        assert name_all(clean(question.text)) == clean(question.text)
 
 
 class Draw(Protocol):

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.prove.conftest import SEED, Proof
-from tests.prove.hostile.fuzzing import TEXTS, mutated, volume
+from tests.prove.hostile.fuzzing import TEXTS, check_shown, mutated, volume
 from tests.standins.whatsapp.boundary import load_library
 
 from agent_runner.agent_tools import _stdio
@@ -84,6 +84,7 @@ def read_request(data: bytes) -> None:
         pending = make_pending(request.request_id, questions=questions, title=request.title or "")
         assert wire.read_pending(wire.pending_json(pending)) == pending
         assert request.digest() == request.model_copy().digest()
+        check_shown(pending)
 
 
 def check_refusal(refusal: MalformedRequest, data: bytes) -> None:
