@@ -166,9 +166,9 @@ async def test_over_plain_http_it_works_and_says_what_does_not(
     await Window(host, page).live()
     assert not await page.evaluate("isSecureContext")
     await open_menu(page)
+    await expect(page.get_by_text("This browser cannot notify here")).to_be_visible()
     await page.get_by_role("button", name="Keys and settings").click()
     await expect(page.get_by_text("This page came over plain http")).to_be_visible()
-    await expect(page.get_by_text("This browser cannot notify here")).to_be_visible()
     await page.keyboard.press("Escape")
     await page.locator(".card [data-option='1']").click()
 

@@ -368,7 +368,7 @@ def _preview(text: str, short_id: str) -> Folding:
     is_long = lines > markdown_text.FOLD_LINES or len(text) > markdown_text.LONG_TEXT
     shown = markdown_text.code(text[:_MAX_PREVIEW])
     if len(text) > _MAX_PREVIEW:
-        cut = f"Cut to its first {_MAX_PREVIEW:,} characters. The whole: pynchy show {short_id}"
+        cut = f"Cut to its first {_MAX_PREVIEW:,} characters.\nThe whole: pynchy show {short_id}"
         shown = Text(f"{cut}\n", "bold yellow").append_text(shown)
     folding = Folding(shown, f"{kind}, {_lines(lines)}", 0, is_long=is_long)
     folding.add_class("preview")
