@@ -31,6 +31,12 @@ function sortKeyOf(key, place) {
   return returnedAt === null ? place : `!${1e15 - Math.round(returnedAt)}`;
 }
 
+// What to sort a card by that is on the page.
+export function sortKey(card) {
+  // What came back from a snooze last is first of all.
+  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.place;
+}
+
 // Which of the open questions have a card: the first `limit` by their places, and all that are
 // snoozed.
 export function keysWithinLimit(places, limit) {

@@ -1,7 +1,7 @@
 // The list of cards: adds, updates, sorts, filters, snoozes and removes them.
 
 import { cardFromHtml, fillFields, growTextFields, readFields, restoreFocus, saveFocus, unfoldedQuestions, unfoldQuestion } from "./card-element.js";
-import { fairPlaces, keysWithinLimit, LIMIT_STEP, surplusCards } from "./card-limit.js";
+import { fairPlaces, keysWithinLimit, LIMIT_STEP, sortKey, surplusCards } from "./card-limit.js";
 import { CardSearch } from "./card-search.js";
 import { formatDuration, updateTimes } from "./clock.js";
 import { EndedCards } from "./ended-cards.js";
@@ -397,9 +397,4 @@ export class CardList extends StableList {
     this.moreButton.hidden = remaining === 0 || this.list.dataset.more !== "0" || Boolean(this.searchField?.value.trim());
     this.moreButton.textContent = `Show ${Math.min(remaining, LIMIT_STEP)} more of ${remaining} below`;
   }
-}
-
-function sortKey(card) {
-  // What came back from a snooze last is first of all.
-  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.place;
 }
