@@ -191,7 +191,7 @@ async def test_a_folded_question_takes_no_answer_until_all_of_it_was_shown(desk:
     short_id = await desk.ask({"question": text, "options": ["Yes", "No"]})
 
     async with desk.sit_down() as person:
-        await person.look_at("Delete the staging copy?")
+        await person.look_at("▸ all of it, 42 lines")
         await person.press("1", "enter")
         await person.see("Not all of it was shown yet: f shows it.")
         assert (await desk.question(short_id))["ending"] is None
