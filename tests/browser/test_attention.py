@@ -231,7 +231,9 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     host.answer(first, "No", by="ben")
     # It changes once more when nobody is found who takes the answer, and ignores input anew.
     await window.says(card, "Answered by ben")
-    await expect(card.get_by_role("button", name="Try again")).to_be_visible()
+    await expect(card.get_by_role("button", name="Stop keeping it")).to_be_visible()
+    # Nothing could resume the agent.
+    await expect(card.get_by_role("button", name="Try again")).to_have_count(0)
     await window.page.clock.run_for(IGNORE_MS)
 
     await window.page.keyboard.type(typed)

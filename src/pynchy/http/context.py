@@ -73,6 +73,13 @@ def waiting_questions(context: HttpContext) -> list[PendingQuestion]:
     return fair_order(waiting, order_of, lambda pending: pending.group)
 
 
+def can_retry(context: HttpContext, key: str) -> bool:
+    """True if a failed delivery of the question with that key (`group/id`) may be tried again."""
+    group, _, request_id = key.partition("/")
+    pending = context.ledger.index.get((GroupName(group), RequestId(request_id)))
+    return pending is not None and context.delivery.route(pending).why_no_retry(pending) is None
+
+
 def question_view(context: HttpContext, pending: PendingQuestion) -> dict[str, object]:
     """Return the question, with why a retry cannot help an answer that did not arrive."""
     failed = pending.state is State.UNDELIVERED

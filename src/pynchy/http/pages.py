@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from urllib.parse import urlencode
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -24,6 +25,7 @@ from pynchy.http.auth import SignInRoutes
 from pynchy.http.context import (
     BROWSER,
     HttpContext,
+    can_retry,
     find_question,
     last_ended_first,
     waiting_questions,
@@ -109,7 +111,7 @@ class InboxPages:
 
     def __init__(self, context: HttpContext) -> None:
         self._context = context
-        self._renderer = Renderer(context.cookie)
+        self._renderer = Renderer(context.cookie, partial(can_retry, context))
         self._sign_in = SignInRoutes(context, self._renderer)
         self._live = CardStream(context, self._renderer)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -111,10 +111,16 @@ class RenderedCard:
 class Renderer:
     """Renders cards and pages. Safe to use from several threads: at worst it renders twice."""
 
-    def __init__(self, host: str = "pynchy") -> None:
-        """`host` tells this host's pages from those of another one at the same address."""
+    def __init__(
+        self, host: str = "pynchy", can_retry: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """`host` tells this host's pages from those of another one at the same address.
+
+        `can_retry` says of a question's key whether a delivery that failed can be tried again.
+        """
         self._environment = _environment()
         self._environment.globals["host"] = host
+        self._environment.globals["can_retry"] = can_retry
         self._cards: dict[tuple[str, str], tuple[PendingQuestion, RenderedCard]] = {}
 
     def card(self, pending: PendingQuestion) -> RenderedCard:
