@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pynchy.channels.rate_limit import RateLimiter
-from pynchy.errors import ChannelUnavailable
+from pynchy.errors import NotShown
 
 
 async def lose(turns: RateLimiter, began: asyncio.Event, go: asyncio.Event) -> None:
@@ -25,7 +25,7 @@ async def test_who_waited_through_a_service_that_never_answers_is_sent_away_at_o
 
     ends = await asyncio.gather(*queue, return_exceptions=True)
 
-    assert [type(end) for end in ends] == [*[TimeoutError] * 3, *[ChannelUnavailable] * 2]
+    assert [type(end) for end in ends] == [*[TimeoutError] * 3, *[NotShown] * 2]
     assert "Chat does not answer" in str(ends[-1])
 
 

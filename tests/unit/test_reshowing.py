@@ -1,6 +1,7 @@
 """When a card that failed is tried again, by what the channels say of themselves."""
 
 from collections.abc import Collection, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,13 @@ import pytest
 from pynchy.audit import AuditLog
 from pynchy.bridge.cards import WAIT_MAX_SECONDS, Cards, Reshowing
 from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.lifecycle import ShowFailed
 from pynchy.config import Settings
-from pynchy.model import CardRef, CardState, PendingQuestion
+from pynchy.model import CardRef, CardState, OutcomeKind, PendingQuestion
 from pynchy.pending.index import PendingIndex
-from pynchy.testing import FakeChannel, FakeClock, MemoryStore, make_pending
+from pynchy.testing import NOON, FakeChannel, FakeClock, MemoryStore, make_pending
+
+LATER = NOON + timedelta(days=1)
 
 
 class Chat(FakeChannel):
@@ -65,7 +69,7 @@ async def test_a_channel_that_is_away_does_not_make_another_be_tried_sooner(
     pending = make_pending(cards=(failed("away", 1), failed("broken", 12)))
     reshowing = await reshowing_of(ledger, cards, pending)
 
-    assert await reshowing.due(pending.key)
+    assert await reshowing.due(pending.key, LATER)
 
     assert cards.rests == [WAIT_MAX_SECONDS]
     states = {card.channel: card.state for card in ledger.get(pending.key).cards}
@@ -81,6 +85,26 @@ async def test_a_channel_that_goes_away_just_before_the_attempt_is_tried_later(
     pending = make_pending(cards=(failed("chat", 1),))
     reshowing = await reshowing_of(ledger, cards, pending)
 
-    assert await reshowing.due(pending.key)
+    assert await reshowing.due(pending.key, LATER)
 
     assert len(cards.rests) == 2
+
+
+async def test_what_nobody_has_seen_is_tried_as_long_as_patience_lasts_and_then_given_up(
+    ledger: QuestionLedger,
+) -> None:
+    chat = Chat("chat")
+    chat.trouble = "it is down"
+    cards = TimelessCards(ledger, chat)
+    cards.meanwhile = (setattr(chat, "trouble", None) for _ in range(1))
+    pending = make_pending(cards=(failed("chat", 2),))
+    reshowing = await reshowing_of(ledger, cards, pending)
+
+    assert await reshowing.due(pending.key, NOON + timedelta(seconds=60))
+    assert cards.rests == [60.0]
+    await ledger.apply(pending.key, ShowFailed("chat", "it is down"))
+    assert not await reshowing.due(pending.key, NOON)
+
+    ending = ledger.get(pending.key).ending
+    assert ending is not None
+    assert ending.outcome is OutcomeKind.UNDELIVERABLE

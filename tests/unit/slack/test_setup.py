@@ -145,7 +145,7 @@ def test_without_a_table_it_is_said_how_to_begin(run: Run) -> None:
     result = run("slack", "check")
 
     assert result.exit_code == 1
-    assert "docs/slack.md" in result.stderr
+    assert "pynchy docs slack" in result.stderr
 
 
 def test_what_is_wrong_is_told_without_asking_slack(
