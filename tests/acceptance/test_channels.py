@@ -349,6 +349,27 @@ async def test_a_channel_whose_job_dies_is_opened_anew_and_told_of(
     assert (await agent.receive(request_id))["outcome"] == "answered"
 
 
+class Broken(Chat):
+    """A chat that cannot even say what is wrong with it."""
+
+    def problem(self) -> str | None:
+        raise ZeroDivisionError("a bug")
+
+
+async def test_a_channel_that_fails_to_say_what_is_wrong_stops_nobody(
+    start_with: StartWith,
+) -> None:
+    good = Chat("good")
+    host = start_with(Broken("broken"), good)
+
+    assert "broken: ZeroDivisionError in it" in problems_of(host)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: good.cards, "the card")
+    good.reply(request_id, "1", user="U1")
+    assert (await agent.receive(request_id))["outcome"] == "answered"
+
+
 async def test_a_channel_that_could_not_be_opened_is_opened_later(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,14 +129,15 @@ class OpenChannels:
 
     def problems(self) -> list[str]:
         """Say what is wrong with the channels, in words for a person."""
-        own = [f"{name}: {text}" for name, c in self._channels.items() if (text := c.problem())]
+        told = {name: _said(channel.problem) for name, channel in self._channels.items()}
+        own = [f"{name}: {text}" for name, text in told.items() if text]
         return [*self._unopened.values(), *self._stopped.values(), *own]
 
     async def _keep_open(self, name: str, channel: Channel) -> None:
         wait, opened_at = _REOPEN_SECONDS, time.monotonic()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            stopped = channel.stopped()
+            stopped = _said(channel.stopped)
             if stopped is None and name not in self._unopened:
                 if time.monotonic() - opened_at > _TOLD_SECONDS:
                     self._stopped.pop(name, None)
@@ -157,7 +158,7 @@ class OpenChannels:
         self._unopened.pop(name, None)
         if problem is not None:
             self._unopened[name] = f"{name} could not be opened: {problem}"
-        elif not_yet := channel.problem():
+        elif not_yet := _said(channel.problem):
             log.info("channel.not_ready", extra={"channel": name, "why": not_yet})
 
     async def _try(self, name: str, work: Callable[[], Awaitable[None]]) -> str | None:
@@ -180,6 +181,15 @@ class OpenChannels:
             log.exception("channel.failed", extra={"channel": name})
             return type(exc).__name__
         return None
+
+
+def _said(say: Callable[[], str | None]) -> str | None:
+    """Return what a channel says of itself; a plug-in that fails at that stops nobody else."""
+    try:
+        return say()
+    except Exception as exc:
+        log.exception("channel.failed")
+        return f"{type(exc).__name__} in it"
 
 
 class UnloadedChannel(Channel):
