@@ -10,8 +10,9 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -64,6 +65,7 @@ from pynchy.tracking.tracker import SessionTracker
 log = logging.getLogger(__name__)
 
 _OURS = "PYNCHY_"
+_LEASE_THREADS = 2
 # How soon it is noticed that the data folder may be another host's.
 _GUARD_SECONDS = 0.5
 
@@ -119,6 +121,7 @@ class CoreContext:
     store: QuestionStore | None = None
     sessions: SessionStore | None = None
     leases: Leases | None = None
+    lease_pool: Executor | None = None
     limits: DeliveryLimits | None = None
     routes: Mapping[str, AnswerRoute] = field(default_factory=dict)
 
@@ -142,7 +145,7 @@ class Core:
         self.leases = context.leases or Leases(settings.lease_ttl.total_seconds())
         sessions = context.sessions or FileSessions(context.folder)
         table = SessionTable(sessions, retention.sessions, self._forget_initial)
-        self.liveness = Liveness(self.mailboxes, self.leases, context.launchers)
+        self.liveness = Liveness(self.mailboxes, self.leases, context.launchers, context.lease_pool)
         self.tracker = SessionTracker(table, self.index, self.audit, context.now, self.liveness)
         self.ledger.subscribe(self.tracker)
         lost = LostAnswers(self.tracker, self.index, self.store, self.mailboxes)
@@ -195,9 +198,10 @@ class Host:
         self._clock = SteadyClock()
         environ = without_secrets(settings)
         self._launchers = self._make_launchers(environ)
-        self._core = Core(
-            CoreContext(data.path, settings, channels, self._clock.now, self._launchers, environ)
-        )
+        self._lease_pool = ThreadPoolExecutor(_LEASE_THREADS, "leases")
+        now = self._clock.now
+        context = CoreContext(data.path, settings, channels, now, self._launchers, environ)
+        self._core = Core(replace(context, lease_pool=self._lease_pool))
         self._watcher: Watcher | None = None
         self._open_channels = OpenChannels(
             channels, self._core.answers, settings.send_timeout.total_seconds()
@@ -210,7 +214,7 @@ class Host:
         async with AsyncExitStack() as stack:
             core.audit.open()
             stack.callback(core.audit.close)
-            stack.callback(core.liveness.close)
+            stack.callback(self._lease_pool.shutdown, wait=False, cancel_futures=True)
             for launcher in self._launchers.values():
                 stack.push_async_callback(launcher.close)
             tasks = await stack.enter_async_context(cancelled_at_end())

@@ -12,7 +12,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TypeVar
 
 from pynchy.ipc.leases import Leases
@@ -24,7 +24,6 @@ from pynchy.session import Unconfirmed
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_THREADS = 2
 # A look that takes longer is followed by a pause of so many times its length.
 _LONG_LOOK_SECONDS = 0.02
 _PAUSE_RATIO = 4.0
@@ -34,20 +33,21 @@ class Liveness:
     """Looks at launchers and leases."""
 
     def __init__(
-        self, mailboxes: Mailboxes, leases: Leases, launchers: Mapping[GroupName, Launcher]
+        self,
+        mailboxes: Mailboxes,
+        leases: Leases,
+        launchers: Mapping[GroupName, Launcher],
+        pool: Executor | None = None,
     ) -> None:
+        """`pool` is where leases are looked at; without one, where everything else is done."""
         self._mailboxes = mailboxes
         self._leases = leases
         self._launchers = launchers
-        self._pool = ThreadPoolExecutor(_THREADS, "leases")
+        self._pool = pool
         self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._rests_until: dict[GroupName, float] = defaultdict(float)
         self._slow: set[GroupName] = set()
         self._shared: dict[GroupName, list[tuple[str, SessionId]]] = {}
-
-    def close(self) -> None:
-        """Look at nothing any more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def launcher(self, group: GroupName) -> Launcher | None:
         """Return the group's launcher, if it has one."""

@@ -40,6 +40,7 @@ class Scenario:
     launcher: ClassVar[str | None] = None
     attempts: ClassVar[int] = 5
     answer_ttl: ClassVar[str] = "7d"
+    show_patience: ClassVar[str] = "5m"
     questions: ClassVar[tuple[Question, ...]] = (Question("Deploy?", options=YES_NO),)
     wait_seconds: ClassVar[float] = LONG_SECONDS
     # How it ends, and how that arrives.
@@ -63,6 +64,7 @@ class Scenario:
         return {
             "http": {"port": 0},
             "answer_ttl": cls.answer_ttl,
+            "show_patience": cls.show_patience,
             "receipt_grace": "1s",
             "groups": {GROUP: group},
         }
@@ -196,6 +198,7 @@ class ShowNowhere(Ask):
     """No channel can show the question."""
 
     channels = ("down",)
+    show_patience = "0s"
     outcome = "undeliverable"
     delivered = "none"
 
