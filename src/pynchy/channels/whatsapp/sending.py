@@ -15,7 +15,7 @@ from typing import Any
 from pynchy.channels.rate_limit import RateLimiter
 from pynchy.channels.whatsapp.outbox import Outbox, Record
 from pynchy.channels.whatsapp.process import Body
-from pynchy.channels.whatsapp.supervisor import MaybeSent, NotSent, Supervisor
+from pynchy.channels.whatsapp.supervisor import CannotSend, MaybeSent, NotSent, Supervisor
 from pynchy.errors import ChannelUnavailable
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Sender:
         except TimeoutError as exc:
             raise MaybeSent(f"WhatsApp did not confirm within {CONFIRM_SECONDS:g} s") from exc
         if "error" in told:
-            kind = MaybeSent if told.get("doubtful") else NotSent
+            kind = MaybeSent if told.get("doubtful") else CannotSend
             raise kind(f"WhatsApp refuses: {told['error']}")
         return told
 

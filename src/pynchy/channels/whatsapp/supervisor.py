@@ -16,7 +16,7 @@ from typing import Protocol
 from pynchy.channels.whatsapp.addresses import Account, read_account
 from pynchy.channels.whatsapp.connection_status import ConnectionState, ConnectionStatus, read_state
 from pynchy.channels.whatsapp.process import LOG, Body, Process
-from pynchy.errors import ChannelUnavailable, NotShown
+from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 from pynchy.safe_folder import Folder
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,10 @@ class MaybeSent(ChannelUnavailable):
 
 class NotSent(NotShown):
     """WhatsApp will not take the message; it was not sent."""
+
+
+class CannotSend(NotSent, CannotShow):
+    """The message was surely not sent, and will not be before a person has mended something."""
 
 
 class ChildListener(Protocol):
@@ -90,7 +94,7 @@ class Supervisor:
         except TimeoutError:
             pass
         if (problem := self.state.problem()) is not None:
-            raise NotSent(problem)
+            raise (NotSent if self.state.status.may_pass else CannotSend)(problem)
 
     def ask(self, do: str, **fields: object) -> asyncio.Future[Body]:
         """Ask the child to do something. The future raises MaybeSent if the child ends first."""
