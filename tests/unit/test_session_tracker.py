@@ -122,6 +122,22 @@ async def test_a_session_ends_with_its_runner_and_that_outlives_the_host(house: 
     assert session.since == house.clock.now()
 
 
+async def test_what_a_dead_runner_had_said_does_not_hide_how_it_ended(house: House) -> None:
+    launch = house.launch()
+    await house.tracker.launching(launch)
+    runner = await house.launcher.start(launch)
+    house.tracker.launched(launch, runner)
+    runner.finish("exit code -9")
+    await settle()
+
+    # Written before it died, and read only now.
+    await house.tracker.heard(GROUP, word("s1", wire.SessionWord.STARTED))
+    await house.tracker.look()
+
+    session = house.tracker.find("s1")
+    assert (session.detail, session.failed) == ("exit code -9", True)
+
+
 async def test_a_runner_is_watched_again_after_a_restart(house: House) -> None:
     launch = house.launch()
     await house.tracker.launching(launch)
@@ -301,11 +317,11 @@ class FullDisk(MemorySessions):
         await super().keep(replace(session))
 
 
-def word(session_id: str) -> wire.SessionEvent:
+def word(session_id: str, event: wire.SessionWord = wire.SessionWord.FINISHED) -> wire.SessionEvent:
     return wire.SessionEvent(
         v=1,
         type="session:event",
         request_id="e1",
         session_id=session_id,
-        event=wire.SessionWord.FINISHED,
+        event=event,
     )

@@ -150,11 +150,19 @@ class SessionTracker(QuestionObserver):
         if said != known.said:
             failed = event.event is wire.SessionWord.FAILED
             session = replace(known, said=said, failed=failed, agent=event.agent or known.agent)
-            self._table.put(session)
+            # What a dead runner said before its end was known is told, and changes nothing.
+            if not await self._is_old_news(known):
+                self._table.put(session)
             self._tell(_KINDS[event.event], session, event.detail)
         self._changed.add(key)
         self._poked.set()
         await self._table.save(key)
+
+    async def _is_old_news(self, session: Session) -> bool:
+        """True for the word of a session whose runner has died, and that nobody works on since."""
+        if not session.failed or not session.launches or self._has_runner(session.key):
+            return False
+        return not await self.liveness.leases_of(*session.key)
 
     async def start(self, launcher: Launcher, launch: Launch) -> Runner | RunnerEnd:
         """Put a runner on the session, and see it to its end. Return why, if that cannot be."""
