@@ -9,7 +9,7 @@ DEMO_READY := $(DEMO_VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
-WORKERS ?= 3
+WORKERS ?= 4
 # What was compiled once is kept for all workers and all that they start, wherever this runs.
 export PYTHONDONTWRITEBYTECODE =
 
