@@ -341,7 +341,8 @@ class InboxApp(App[None]):
     async def on_told(self, message: Told) -> None:
         """Pass the news on."""
         await self.inbox.take(message.news)
-        if isinstance(self.screen, SideScreen):
+        # News may come while the application is being closed.
+        if self.screen_stack and isinstance(self.screen, SideScreen):
             self.screen.look()
 
     async def action_quit(self) -> None:
