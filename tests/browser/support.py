@@ -70,6 +70,14 @@ class Window:
             arg=await self.page.evaluate("performance.now()") + IGNORE_MS,
         )
 
+    async def at_rest(self, card: Locator) -> None:
+        """Wait for the last word on an answer that no agent takes, and until the card takes clicks.
+
+        Whatever is said of it makes the card ignore clicks anew.
+        """
+        await self.says(card, "kept for check_answer")
+        await self.settle_down()
+
     def cards(self) -> Locator:
         return self.page.locator("#list > .card")
 

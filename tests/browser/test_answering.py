@@ -249,7 +249,7 @@ async def test_the_first_of_two_windows_wins_and_the_other_keeps_its_text(
     await second.says(second_card, "No")
     unsent = second_card.get_by_label("You had begun to write")
     await expect(unsent).to_have_value("I had a long thought")
-    await second.settle_down()
+    await second.at_rest(second_card)
     await second_card.get_by_role("button", name="Copy").click()
     assert await second.page.evaluate("getSelection().toString()") == "I had a long thought"
 
@@ -343,7 +343,7 @@ async def test_enter_on_a_card_that_is_over_sends_nothing_and_keeps_what_was_wri
     await (await own_words(card)).fill("I had a long thought")
     host.answer(request_id, "No", by="ben")
     await window.says(card, "Answered by ben")
-    await window.settle_down()
+    await window.at_rest(card)
     await window.page.keyboard.press("Escape")
 
     await card.focus()
@@ -420,7 +420,7 @@ async def test_discard_takes_no_click_at_first_and_can_be_taken_back(
     await clicked
     unsent = card.get_by_label("You had begun to write")
     await expect(unsent).to_be_visible()
-    await window.settle_down()
+    await window.at_rest(card)
 
     await card.get_by_role("button", name="Discard").click()
     await expect(unsent).to_be_hidden()
