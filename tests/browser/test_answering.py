@@ -405,8 +405,8 @@ async def test_discard_takes_no_click_at_first_and_can_be_taken_back(
     window = await open_window(host)
     card = await window.shown(request_id)
     await (await own_words(card)).fill("I had a long thought")
-    clicked = window.page.evaluate(
-        """() => new Promise(resolve => {
+    await window.page.evaluate(
+        """() => { window.clicked = new Promise(resolve => {
             new MutationObserver((_, observer) => {
                 const button = document.querySelector("[data-do=discard]");
                 if (!button) return;
@@ -414,10 +414,10 @@ async def test_discard_takes_no_click_at_first_and_can_be_taken_back(
                 button.click();
                 resolve();
             }).observe(document.getElementById("list"), {childList: true, subtree: true});
-        })"""
+        }) }"""
     )
     host.answer(request_id, "No", by="ben")
-    await clicked
+    await window.page.evaluate("window.clicked")
     unsent = card.get_by_label("You had begun to write")
     await expect(unsent).to_be_visible()
     await window.at_rest(card)

@@ -9,7 +9,7 @@ from tests.browser.conftest import OpenWindow, StartHost
 from tests.browser.support import IGNORE_MS, ask, open_questions, own_words, top_of
 from tests.waiting import until
 
-ON_APPEARANCE = """() => new Promise(resolve => {
+ON_APPEARANCE = """() => { window.clicked = new Promise(resolve => {
     new MutationObserver((_, observer) => {
         const card = document.querySelector("#list > .card");
         if (!card) return;
@@ -18,7 +18,7 @@ ON_APPEARANCE = """() => new Promise(resolve => {
         card.querySelector("[data-do=decline]").click();
         resolve([card.querySelector(".status").textContent, card.querySelector(".panel").hidden]);
     }).observe(document.getElementById("list"), {childList: true});
-})"""
+}) }"""
 
 
 async def test_a_new_question_appears_by_itself_and_takes_no_focus(
@@ -45,10 +45,10 @@ async def test_a_click_on_a_card_that_has_just_appeared_does_nothing(
 ) -> None:
     window = await open_window(host)
 
-    clicked = window.page.evaluate(ON_APPEARANCE)
+    await window.page.evaluate(ON_APPEARANCE)
     request_id = ask(host)
 
-    assert await clicked == ["", True]
+    assert await window.page.evaluate("window.clicked") == ["", True]
     assert request_id in open_questions(host)
     card = await window.shown(request_id)
     await card.get_by_role("button", name="Yes").click()
