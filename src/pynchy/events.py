@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     UNDELIVERABLE = "undeliverable"
     CLEARED = "cleared"
     HELD = "held"
+    TAKER_DIED = "taker_died"
     RESUMING = "resuming"
     RESUME_FAILED = "resume_failed"
     UNDELIVERED = "undelivered"

@@ -229,12 +229,14 @@ class Late:
     """The host's attempts to resume a session with an answer.
 
     `claim` is the secret in the receipt file that tells our own receipt from an agent's.
+    `taker_died`: a process took the answer and died before it passed it on.
     """
 
     claim: str = ""
     attempts: int = 0
     error: str | None = None
     retry_at: datetime | None = None
+    taker_died: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +319,8 @@ class PendingQuestion:
         if self.ending is None or not self.resumes:
             return ""
         had_stopped = "The agent was parked" if self.parked else "The agent had stopped"
+        if self.late.taker_died:
+            had_stopped = "The agent received it, then its process died"
         if self.delivered is DeliveryPath.LATE:
             has = "has the answer" if self.ending.answers else "knows how this ended"
             return f"{had_stopped}; it was resumed and {has}."

@@ -379,12 +379,17 @@ class MailboxAgent:
         assert self.take(request_id), "somebody else has taken the answer"
         return response
 
-    def take(self, request_id: str) -> bool:
+    def take(self, request_id: str, **fields: str) -> bool:
+        """Create the receipt, whole at once."""
+        receipt = {"v": 1, "by": "waiter", "at": "2026-11-16T09:30:00Z", **fields}
+        temporary = self.tasks / f".{request_id}.receipt.tmp"
+        temporary.write_text(json.dumps(receipt))
         try:
-            with (self.tasks / f"{request_id}.received").open("x") as file:
-                json.dump({"v": 1, "by": "waiter", "at": "2026-11-16T09:30:00Z"}, file)
+            os.link(temporary, self.tasks / f"{request_id}.received")
         except FileExistsError:
             return False
+        finally:
+            temporary.unlink()
         return True
 
     def leave(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, Json, MailboxAgent, Runs
+from tests.contract.agent_support import fill_the_pipe, unread_server
 from tests.waiting import until
 
 RETRY_SECONDS = "outcome again"
@@ -213,6 +214,94 @@ async def test_of_a_session_that_pynchy_started_the_runners_end_decides(
     prompt = await resumed_prompt(host, runs, second)
 
     assert (RETRY_SECONDS in prompt) is (mode == "fail")
+
+
+async def kill_a_server_that_holds_an_answer(host: Host) -> str:
+    """Have the real MCP server take an answer that its client does not read, and kill it."""
+    for name in ("tasks", "responses", "input"):
+        (host.group("team") / name).mkdir(parents=True)
+    async with unread_server(host.group("team")) as (server, _):
+        fill_the_pipe(server)
+        server.call(
+            1000, "ask_user", question="Deploy?", options=[{"label": "Yes"}, {"label": "No"}]
+        )
+        (asked,) = await host.listed(1)
+        request_id = str(asked["request_id"])
+        host.answer(request_id, "1")
+        receipt = host.group("team") / "tasks" / f"{request_id}.received"
+        await until(receipt.exists, "the receipt")
+        assert host.question(request_id)["delivered"] is None
+        server.process.kill()
+    return request_id
+
+
+async def test_a_server_that_dies_with_the_answer_in_its_hands_has_its_session_resumed(
+    start_host: StartHost, runs: Runs
+) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+
+    request_id = await kill_a_server_that_holds_an_answer(host)
+
+    assert (await host.closed(request_id))["delivered"] == "late"
+    (run,) = runs.started()
+    assert "Answer: Yes" in run["initial"]["prompt"]
+    assert "then its process died" in (await host.cli("show", request_id))[1]
+    assert "taker_died" in [event["type"] for event in host.events(request_id)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_without_a_launcher_it_is_said_that_the_process_died_with_the_answer(
+    start_host: StartHost, *, restarted: bool
+) -> None:
+    host = await start_host("")
+
+    request_id = await kill_a_server_that_holds_an_answer(host)
+
+    kept = await host.state(request_id, "undelivered")
+    if restarted:
+        await host.restart()
+        kept = await host.state(request_id, "undelivered")
+    assert kept["delivery_error"].startswith("received, then its process died")
+    assert "then its process died" in (await host.cli("show", request_id))[1]
+    later = MailboxAgent(host.group("team"))
+    assert later.take(request_id)
+    assert (await host.closed(request_id))["delivered"] == "live"
+
+
+async def test_a_host_that_was_down_when_the_process_died_finds_that_out(
+    start_host: StartHost, runs: Runs
+) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask("Deploy?")
+    await host.listed(1)
+    host.answer(request_id, "2")
+    await agent.responded(request_id)
+    host.kill()
+    assert agent.take(request_id, lease=agent.lease)
+    agent.die()
+
+    await host.start()
+
+    assert (await host.closed(request_id))["delivered"] == "late"
+    assert "Answer: No" in runs.started()[-1]["initial"]["prompt"]
+
+
+async def test_a_process_that_dies_after_it_has_passed_the_answer_on_has_delivered_it(
+    start_host: StartHost, runs: Runs
+) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask("Deploy?")
+    await host.listed(1)
+    host.answer(request_id, "2")
+    await agent.responded(request_id)
+    assert agent.take(request_id, lease=agent.lease)
+    (agent.tasks / f"{request_id}.passed").touch()
+    agent.die()
+
+    assert (await host.closed(request_id))["delivered"] == "live"
+    assert runs.started() == []
 
 
 def _said(host: Host, session_id: str, mode: str) -> bool:

@@ -169,3 +169,30 @@ async def start_raw(ipc_dir: Path, **extra: str) -> AsyncIterator[RawServer]:
             process.kill()
         # Reads what is left, so that the transport closes with the process.
         await process.communicate()
+
+
+@asynccontextmanager
+async def unread_server(ipc_dir: Path) -> AsyncIterator[tuple[RawServer, int]]:
+    """Start a server whose output nobody reads, with the end of the pipe to read it from."""
+    read_end, write_end = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *SERVER,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=write_end,
+        env=os.environ | server_environment(ipc_dir),
+    )
+    os.close(write_end)
+    try:
+        yield RawServer(process), read_end
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+        os.close(read_end)
+
+
+def fill_the_pipe(server: RawServer) -> None:
+    """Ask for more than any pipe holds: the server's writer is stuck from here on."""
+    for number in range(100):
+        server.send("tools/list", number)

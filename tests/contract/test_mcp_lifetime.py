@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from tests.contract.agent_support import (
     SERVER,
     HostStandIn,
     RawServer,
+    fill_the_pipe,
     server_environment,
     start_raw,
+    unread_server,
     until,
 )
 
@@ -111,33 +112,6 @@ async def test_a_killed_server_leaves_its_lease_unlocked(
     assert host.requests("cancel") == []
 
 
-@asynccontextmanager
-async def unread_server(ipc_dir: Path) -> AsyncIterator[tuple[RawServer, int]]:
-    """Start a server whose output nobody reads, with the end of the pipe to read it from."""
-    read_end, write_end = os.pipe()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *SERVER,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=write_end,
-        env=os.environ | server_environment(ipc_dir),
-    )
-    os.close(write_end)
-    try:
-        yield RawServer(process), read_end
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-        os.close(read_end)
-
-
-def fill_the_pipe(server: RawServer) -> None:
-    """Ask for more than any pipe holds: the server's writer is stuck from here on."""
-    for number in range(100):
-        server.send("tools/list", number)
-
-
 def read_to_the_end(handle: int) -> list[dict[str, Any]]:
     with os.fdopen(handle, "rb", closefd=False) as file:
         return [json.loads(line) for line in file]
@@ -157,6 +131,22 @@ async def test_a_client_that_reads_late_gets_everything_in_order(host: HostStand
     assert code == 0
     assert [line["id"] for line in lines] == [*range(100), 1000]
     assert "yes" in _text(lines[-1])
+    assert [path.stem for path in host.files("*.passed")] == [request["request_id"]]
+
+
+async def test_an_answer_counts_as_passed_on_only_when_it_is_in_the_clients_pipe(
+    host: HostStandIn,
+) -> None:
+    async with unread_server(host.ipc_dir) as (server, _):
+        fill_the_pipe(server)
+        server.call(1000, "ask_user", question="Anybody?", timeout=60)
+        request = await host.request()
+        host.answer(request, "yes")
+        receipt = await until(lambda: host.receipt(request["request_id"]), "the receipt")
+        leases = host.files("*.lease")
+
+    assert [lease.stem for lease in leases] == [receipt["lease"]]
+    assert host.files("*.passed") == []
 
 
 async def test_a_client_that_never_reads_cannot_keep_the_server_from_ending(

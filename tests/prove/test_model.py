@@ -38,7 +38,7 @@ from agent_runner.asking import wire as agent_wire
 from pynchy import wire
 from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
 from pynchy.ipc.leases import read_boot_id
-from pynchy.model import GroupName, Reply, State
+from pynchy.model import DeliveryPath, GroupName, Reply, State
 from pynchy.model import RequestId as HostRequestId
 from pynchy.testing import FakeClock, FakeLauncher, FakeRunner
 
@@ -463,6 +463,33 @@ class Machine(RuleBasedStateMachine):
         assert ending.outcome == kind
         assert asked.has_default or ending.outcome != "defaulted"
 
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), host_sees_it=st.booleans())
+    def agent_dies_before_it_has_passed_the_answer_on(
+        self,
+        asked: Asked,
+        who: str,
+        host_sees_it: bool,  # noqa: FBT001
+    ) -> None:
+        """A process takes the receipt and dies with the answer: nobody has received it."""
+        agent = asked.agent
+        if not agent.alive or self.found(asked).ending is not None:
+            return
+        self.answer(asked, who, "1")
+        if self.found(asked).ending is None:
+            return
+        receipt = self.folder / "ipc" / asked.group / "tasks" / f"{asked.request_id}.received"
+        if receipt.exists():
+            return
+        receipt.write_text(json.dumps({"v": 1, "by": "waiter", "lease": agent.lease}))
+        if host_sees_it:
+            self.run(_nothing())
+            assert self.found(asked).delivered is None
+        self.kill(agent)
+        self.run(_nothing())
+        found = self.found(asked)
+        assert found.delivered is not DeliveryPath.LIVE
+        assert found.late.taker_died
+
     def pending(self, asked: Asked) -> Any:
         return self.world.index.get(asked.key)
 
@@ -552,6 +579,19 @@ def test_an_answer_is_told_again_after_a_death_and_not_after_an_end_in_order(
     machine.a_resumed_session_is_told_again_what_it_may_have_lost()
 
     assert machine.told == [set() if in_order else {asked.request_id}]
+    machine.teardown()
+
+
+@pytest.mark.parametrize("host_sees_it", [True, False])
+def test_an_answer_that_died_with_who_took_it_is_told_by_a_resume(*, host_sees_it: bool) -> None:
+    machine = Machine()
+    machine.somebody_has_asked(RESUMABLE)
+    asked = machine.ask(RESUMABLE, has_default=False)
+
+    machine.agent_dies_before_it_has_passed_the_answer_on(asked, "ana", host_sees_it)
+    machine.runner_ends(ok=True, acknowledges=False)
+
+    assert machine.found(asked).delivered is DeliveryPath.LATE
     machine.teardown()
 
 

@@ -1,13 +1,14 @@
 """Deliver how a question ended to whoever asked.
 
-    response written ─► the waiter takes the receipt ────────────────► delivered live
+    response written ─► the waiter takes the receipt and passes it on ─► delivered live
            │
            ├─ the runner lives but does not wait ─► held ─► it asks for it, or it ends
            │  (or the session is parked on another question)
            └─ no runner lives ─► the host takes the receipt ─► resume ─► delivered late
 
 The receipt is the arbiter: of waiter and host only one can create it, so the answer is delivered
-on one path. Delivering again after a crash is harmless.
+on one path. The receipt of a process that died before it passed the answer on is taken back.
+Delivering again after a crash is harmless.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from datetime import datetime, timedelta
 
 from pynchy import wire
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held, Retried
+from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held, Retried, TakerDied
 from pynchy.bridge.resume import NO_LAUNCHER, POLL_SECONDS, Arrived, LateDelivery, other_parked
 from pynchy.errors import IllegalTransition, NotUndelivered
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
@@ -209,7 +210,7 @@ class MailboxRoute:
         claim = pending.late.claim
         ours = bool(claim) and await asyncio.to_thread(mailbox.is_ours, pending.request_id, claim)
         if not ours and await asyncio.to_thread(mailbox.is_received, pending.request_id):
-            return await self._received(pending, Arrived(DeliveryPath.LIVE, ""))
+            return await self._taken_live(pending, mailbox)
         if ours and await asyncio.to_thread(mailbox.is_resumed, pending.request_id):
             arrived = Arrived(DeliveryPath.LATE, self._late.launch_of(pending))
             return await self._received(pending, arrived)
@@ -220,10 +221,24 @@ class MailboxRoute:
         if not ours and await self._must_wait(pending, mailbox, grace_ends):
             return await self._hold(pending)
         if not self._late.can_resume(pending.group):
-            await self._ledger.apply(pending.key, GaveUp(NO_LAUNCHER))
+            await self._ledger.apply(pending.key, GaveUp(_why_kept(pending)))
             return True
         result = await self._late.resume(pending)
         return await self._received(pending, result) if isinstance(result, Arrived) else result
+
+    async def _taken_live(self, pending: PendingQuestion, mailbox: GroupMailbox) -> bool:
+        """Wait until who took the answer has passed it on; let somebody else have it if it died."""
+        taker = await asyncio.to_thread(mailbox.taker, pending.request_id)
+        # Before we look whether it has passed the answer on: it may do so right before its end.
+        lives = bool(taker) and await self._liveness.lives(pending.group, taker)
+        if taker and not await asyncio.to_thread(mailbox.is_passed_on, pending.request_id):
+            if lives:
+                return False
+            # Before its receipt is gone, which alone tells of it.
+            await self._ledger.apply(pending.key, TakerDied())
+            await asyncio.to_thread(mailbox.take_back, pending.request_id)
+            return True
+        return await self._received(pending, Arrived(DeliveryPath.LIVE, ""))
 
     async def _received(self, pending: PendingQuestion, arrived: Arrived) -> bool:
         """Take it that the agent has the answer; whether it lives to use it is to be seen."""
@@ -275,6 +290,13 @@ async def dismiss(ledger: QuestionLedger, pending: PendingQuestion, by: str) -> 
     if pending.state is not State.UNDELIVERED:
         raise NotUndelivered(_nothing_failed(pending))
     return await _apply_if_undelivered(ledger, pending, Dismissed(by, ledger.now()))
+
+
+def _why_kept(pending: PendingQuestion) -> str:
+    """Say why an answer waits to be asked for."""
+    if not pending.late.taker_died:
+        return NO_LAUNCHER
+    return "received, then its process died; its group has no launcher, kept for check_answer"
 
 
 def _nothing_failed(pending: PendingQuestion) -> str:

@@ -18,7 +18,6 @@ from pynchy.model import (
     DeliveryPath,
     Draft,
     Ending,
-    Late,
     PendingQuestion,
     State,
 )
@@ -84,6 +83,11 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Held:
     """The runner lives but does not wait: the answer is kept for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakerDied:
+    """A process of the agent took the answer, and died before it passed it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,7 @@ Step = (
     | PartlyAnswered
     | Ended
     | Held
+    | TakerDied
     | Resuming
     | ResumeFailed
     | GaveUp
@@ -194,7 +199,7 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
         case Ended(ending=ending):
             _require(pending, step, pending.state.waits_for_person)
             return replace(pending, state=State.DELIVERING, ending=ending)
-        case Held() | Resuming() | ResumeFailed() | GaveUp() | Retried():
+        case Held() | TakerDied() | Resuming() | ResumeFailed() | GaveUp() | Retried():
             return _advance_delivery(pending, step)
         case Delivered(path=path, at=at):
             _require(pending, step, pending.ending is not None and pending.delivered is None)
@@ -244,6 +249,7 @@ _KINDS: dict[type, EventKind] = {
     Parked: EventKind.PARKED,
     PartlyAnswered: EventKind.PARTLY_ANSWERED,
     Held: EventKind.HELD,
+    TakerDied: EventKind.TAKER_DIED,
     Resuming: EventKind.RESUMING,
     ResumeFailed: EventKind.RESUME_FAILED,
     GaveUp: EventKind.UNDELIVERED,
@@ -299,13 +305,16 @@ def _card_after(
 
 
 def _advance_delivery(
-    pending: PendingQuestion, step: Held | Resuming | ResumeFailed | GaveUp | Retried
+    pending: PendingQuestion, step: Held | TakerDied | Resuming | ResumeFailed | GaveUp | Retried
 ) -> PendingQuestion:
     _require(pending, step, pending.ending is not None and pending.delivered is None)
     late = pending.late
     match step:
         case Held():
             return replace(pending, state=State.HELD)
+        case TakerDied():
+            late = replace(late, taker_died=True)
+            return replace(pending, state=State.DELIVERING, late=late)
         case Resuming(claim=claim):
             late = replace(late, claim=claim, attempts=late.attempts + 1, retry_at=None)
             return replace(pending, state=State.RESUMING, late=late)
@@ -321,7 +330,9 @@ def _advance_delivery(
             return replace(pending, late=replace(late, retry_at=at))
         case Retried():
             _require(pending, step, pending.state is State.UNDELIVERED)
-            return replace(pending, state=State.DELIVERING, late=Late(claim=late.claim))
+            return replace(
+                pending, state=State.DELIVERING, late=replace(late, attempts=0, error=None)
+            )
     assert_never(step)
 
 

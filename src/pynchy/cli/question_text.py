@@ -118,6 +118,8 @@ def _option(number: int, option: Option, *, is_default: bool) -> Iterator[Text]:
 
 
 def _delivery(question: HostQuestion, now: datetime) -> Iterator[Text]:
+    if question.taker_died:
+        yield _line("agent", "received the answer, then its process died before it passed it on")
     if question.delivered:
         when = f", {_ago(question.delivered_at, now)}" if question.delivered_at else ""
         yield _line("delivery", _DELIVERED.get(question.delivered, question.delivered) + when)

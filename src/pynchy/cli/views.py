@@ -72,6 +72,7 @@ class HostQuestion:
     delivery_error: str
     delivery_attempts: int
     retry_at: datetime | None
+    taker_died: bool
     unreachable: str
 
     @property
@@ -149,6 +150,7 @@ def read_question(view: Json) -> HostQuestion:
         delivery_error=_text(view, "delivery_error"),
         delivery_attempts=int(view.get("delivery_attempts") or 0),
         retry_at=_moment(view, "retry_at"),
+        taker_died=view.get("taker_died") is True,
         unreachable=_text(view, "unreachable"),
     )
 

@@ -46,6 +46,18 @@ class GroupMailbox(Protocol):
     def is_received(self, request_id: RequestId) -> bool:
         """True if somebody has taken the answer, the agent or the host."""
 
+    def taker(self, request_id: RequestId) -> str:
+        """Return the lease of the process that took the answer and is to say when it passed it on.
+
+        Empty for one that says nothing of it, and for the host.
+        """
+
+    def is_passed_on(self, request_id: RequestId) -> bool:
+        """True if the process that took the answer says that whoever asked has it."""
+
+    def take_back(self, request_id: RequestId) -> None:
+        """Remove the receipt of a process that died before it passed the answer on."""
+
     def is_resumed(self, request_id: RequestId) -> bool:
         """True if a resumed runner says that it has taken the answer in."""
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pynchy import wire
 from pynchy.errors import DuplicateRequest, MalformedRequest
-from pynchy.ipc.mailbox import Mailbox, Mailboxes
+from pynchy.ipc.mailbox import RECEIPTS, Mailbox, Mailboxes
 from pynchy.model import GroupName, RequestId
 from pynchy.wire import Envelope
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 BATCH = 256
 HALF_WRITTEN_SECONDS = 1.0
-_RECEIPTS = (".received", ".resumed")
 
 
 class Registry:
@@ -139,7 +138,7 @@ class Intake:
             self._waiting[group].wake.set()
             return
         stem, dot, suffix = name.rpartition(".")
-        if f"{dot}{suffix}" in _RECEIPTS and wire.usable_id(stem):
+        if f"{dot}{suffix}" in RECEIPTS and wire.usable_id(stem):
             self._handler.receipt_seen(group, RequestId(stem))
 
     def look(self, group: GroupName) -> None:

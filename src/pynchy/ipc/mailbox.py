@@ -17,6 +17,8 @@ from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, RequestId
 from pynchy.safe_folder import Folder, UnsafeFile
 
+# In the order in which they are forgotten: the receipt itself last.
+RECEIPTS = (".passed", ".resumed", ".received")
 _RECEIPT_CAP = 4_096
 SETTINGS_NAME = "host.json"
 _UNSEEN = ".unseen.json"
@@ -135,6 +137,21 @@ class Mailbox:
         """True if somebody has taken the answer, the agent or the host."""
         return self.tasks.has(f"{request_id}.received")
 
+    def taker(self, request_id: RequestId) -> str:
+        """Return the lease of the process that took the answer and is to say when it passed it on.
+
+        Empty for one that says nothing of it, and for the host.
+        """
+        return wire.read_taker(self._receipt(request_id))
+
+    def is_passed_on(self, request_id: RequestId) -> bool:
+        """True if the process that took the answer says that whoever asked has it."""
+        return self.tasks.has(f"{request_id}.passed")
+
+    def take_back(self, request_id: RequestId) -> None:
+        """Remove the receipt of a process that died before it passed the answer on."""
+        self.tasks.remove(f"{request_id}.received")
+
     def is_resumed(self, request_id: RequestId) -> bool:
         """True if a resumed runner says that it has taken the answer in."""
         return self.tasks.has(f"{request_id}.resumed")
@@ -153,13 +170,14 @@ class Mailbox:
 
     def is_ours(self, request_id: RequestId, claim: str) -> bool:
         """True if the receipt is the one that the host took under this claim."""
+        found = wire.read_claim(self._receipt(request_id)) or ""
+        return bool(claim) and secrets.compare_digest(found.encode(), claim.encode())
+
+    def _receipt(self, request_id: RequestId) -> bytes:
         try:
-            data = self.tasks.read(f"{request_id}.received", _RECEIPT_CAP, one_link=False)
+            return self.tasks.read(f"{request_id}.received", _RECEIPT_CAP, one_link=False)
         except (UnsafeFile, FileNotFoundError):
-            return False
-        return bool(claim) and secrets.compare_digest(
-            (wire.read_claim(data) or "").encode(), claim.encode()
-        )
+            return b""
 
     def release(self, request_id: RequestId, claim: str) -> None:
         """Give the receipt back, so that `check_answer` can take the answer."""
@@ -187,8 +205,8 @@ class Mailbox:
         self._responses.remove(f"{request_id}.json")
         self._responses.remove(f"{request_id}{_UNSEEN}")
         self._input.remove(request_id)
-        self.tasks.remove(f"{request_id}.resumed")
-        self.tasks.remove(f"{request_id}.received")
+        for suffix in RECEIPTS:
+            self.tasks.remove(f"{request_id}{suffix}")
 
     def remove(self) -> bool:
         """Remove what agents see of the group; its history stays.

@@ -68,6 +68,11 @@ class Liveness:
         """True while a process holds a lease for the session: the one that asked, or any other."""
         return await self._look(pending.group, lambda: self._holds_lease(pending))
 
+    async def lives(self, group: GroupName, lease: str) -> bool:
+        """True while somebody renews the lease."""
+        mailbox = self._mailboxes.of(group)
+        return await self._look(group, lambda: self._leases.is_live(mailbox, lease))
+
     async def leases_of(self, group: GroupName, session_id: SessionId) -> tuple[str, ...]:
         """Return the leases by which the session lives."""
         mailbox = self._mailboxes.of(group)

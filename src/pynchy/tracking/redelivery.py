@@ -100,7 +100,8 @@ class LostAnswers:
 
 
 def _has_answer(mailbox: GroupMailbox, pending: PendingQuestion) -> bool:
-    """True if the agent has taken the receipt, and not the host."""
+    """True if the agent, and not the host, has the answer, as far as it tells."""
     request_id = pending.request_id
-    ours = mailbox.is_ours(request_id, pending.late.claim)
-    return mailbox.is_received(request_id) and not ours
+    if not mailbox.is_received(request_id) or mailbox.is_ours(request_id, pending.late.claim):
+        return False
+    return not mailbox.taker(request_id) or mailbox.is_passed_on(request_id)

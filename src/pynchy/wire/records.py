@@ -53,6 +53,7 @@ def pending_view(pending: PendingQuestion) -> dict[str, Any]:
     view["delivery_error"] = late["error"]
     view["delivery_attempts"] = late["attempts"]
     view["retry_at"] = late["retry_at"]
+    view["taker_died"] = late["taker_died"]
     view["drafts"] = [{"question": d.question, "by": d.by} for d in pending.drafts]
     defaults_at = pending.defaults_at
     view["defaults_at"] = timestamp(defaults_at) if defaults_at else None

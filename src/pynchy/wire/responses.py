@@ -10,6 +10,7 @@ from pydantic_core import from_json
 
 from pynchy.model import PendingQuestion, RequestId, SessionId
 from pynchy.wire.common import VERSION, answers_out, dump, ending_of, question_out, timestamp
+from pynchy.wire.requests import usable_id
 
 
 def response_json(pending: PendingQuestion) -> bytes:
@@ -81,12 +82,21 @@ def claim_json(claim: str, at: datetime) -> bytes:
 
 def read_claim(data: bytes) -> str | None:
     """Return the host's secret from a receipt, or None if it is not the host's."""
+    return _receipt_field(data, "claim")
+
+
+def read_taker(data: bytes) -> str:
+    """Return the lease of who took the answer, where the receipt names one that can be."""
+    return usable_id(_receipt_field(data, "lease")) or ""
+
+
+def _receipt_field(data: bytes, name: str) -> str | None:
     try:
         value = from_json(data)
     except ValueError:
         return None
-    claim = value.get("claim") if isinstance(value, dict) else None
-    return claim if isinstance(claim, str) else None
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
 
 
 @dataclass(frozen=True, slots=True)

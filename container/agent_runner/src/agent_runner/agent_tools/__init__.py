@@ -105,16 +105,19 @@ async def serve(  # noqa: PLR0913 - all that one client needs
         max_wait=identity.max_wait,
         is_heard=partial(is_read, stdout),
         granted=identity.granted,
+        confirms=True,
     )
     writer = Writer(stdout, on_broken=stop.set)
-    async with asker, asyncio.TaskGroup() as tasks:
-        waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
-        tools = Tools(asker, identity, tasks, progress_seconds, waiting)
-        server = Server(tools, writer, tasks, session_key=identity.session_key)
-        start_reader(stdin, server.receive, stop.set)
-        await stop.wait()
-        server.cancel_all()
-    writer.close(_FLUSH_SECONDS)
+    async with asker:
+        async with asyncio.TaskGroup() as tasks:
+            waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
+            tools = Tools(asker, identity, tasks, progress_seconds, waiting)
+            server = Server(tools, writer, tasks, session_key=identity.session_key)
+            start_reader(stdin, server.receive, stop.set)
+            await stop.wait()
+            server.cancel_all()
+        # Before the lease ends: what is still to be passed on would be taken for lost.
+        await asyncio.to_thread(writer.close, _FLUSH_SECONDS)
 
 
 def _take_stdout() -> int:

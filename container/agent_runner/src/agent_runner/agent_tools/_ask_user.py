@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from agent_runner.agent_tools import _schemas
@@ -136,6 +137,10 @@ class Tools:
             return result
         late = text.describe_late(self._asker.collect())
         return ToolResult(result.text + late, is_error=result.is_error)
+
+    def take_in_hand(self) -> Callable[[], None]:
+        """Return what to do when the answers that were taken since the last time are out."""
+        return partial(self._asker.pass_on, self._asker.take_in_hand())
 
     async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
         request_id = self._request_id(call)

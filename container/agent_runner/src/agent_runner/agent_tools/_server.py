@@ -7,7 +7,7 @@ call is answered exactly once, unless the client cancelled it; then never.
 import asyncio
 import sys
 import traceback
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -75,8 +75,8 @@ def workplace() -> str:
 class Output(Protocol):
     """Where lines go; neither method blocks."""
 
-    def write(self, line: bytes) -> None:
-        """Send a line."""
+    def write(self, line: bytes, then: Callable[[], None] | None = None) -> None:
+        """Send a line, and call `then`, in whatever thread, when it is out."""
 
     def write_extra(self, line: bytes) -> None:
         """Send a line that may be dropped."""
@@ -93,6 +93,9 @@ class CallsTools(Protocol):
 
     async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool."""
+
+    def take_in_hand(self) -> Callable[[], None]:
+        """Return what to do when the answers that were taken since the last time are out."""
 
 
 class Server:
@@ -190,13 +193,13 @@ class Server:
             line = rpc.encode_result(call.id, await work)
         except rpc.RpcError as error:
             self._refuse(error, call.id)
-            return
         except Exception as exc:  # noqa: BLE001 - the outer edge: every call gets its answer
+            self._tools.take_in_hand()  # lost here, so it is not passed on with the next line
             traceback.print_exc(file=sys.stderr)
             broken = rpc.RpcError(rpc.INTERNAL_ERROR, f"{type(exc).__name__} in pynchy")
             self._refuse(broken, call.id)
-            return
-        self._output.write(line)
+        else:
+            self._output.write(line, self._tools.take_in_hand())
 
     async def _call_tool(self, call: rpc.Call, tool_call: ToolCall) -> rpc.Fields:
         try:

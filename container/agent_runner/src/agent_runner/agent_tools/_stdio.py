@@ -188,6 +188,9 @@ def start_reader(
     threading.Thread(target=run, name="stdin", daemon=True).start()
 
 
+_Line = tuple[bytes, Callable[[], None] | None]
+
+
 class Writer:
     """Writes lines in order, in a thread. `on_broken` is called in this loop if nobody can read."""
 
@@ -195,18 +198,18 @@ class Writer:
         self._handle = handle
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lines: queue.SimpleQueue[_Line | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="stdout", daemon=True)
         self._thread.start()
 
-    def write(self, line: bytes) -> None:
-        """Send a line, however long the client takes to read it."""
-        self._lines.put(line)
+    def write(self, line: bytes, then: Callable[[], None] | None = None) -> None:
+        """Send a line, however long the client takes; `then` is called in our thread after it."""
+        self._lines.put((line, then))
 
     def write_extra(self, line: bytes) -> None:
         """Send a line that may be dropped when the client does not keep up."""
         if self._lines.qsize() < MAX_QUEUED_EXTRAS:
-            self._lines.put(line)
+            self._lines.put((line, None))
 
     def close(self, seconds: float) -> None:
         """Give the client that long to read what is left."""
@@ -214,9 +217,12 @@ class Writer:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
+        while (queued := self._lines.get()) is not None:
+            line, then = queued
             try:
                 _write(self._handle, line)
+                if then is not None:
+                    then()
             except OSError:
                 with suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(self._on_broken)

@@ -8,7 +8,7 @@ brings the answer when it has come. Between the receipt and the return of a Resu
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -49,7 +49,8 @@ class Asker:
     `max_wait` is the limit of whoever calls: each wait ends before it. `is_heard` says whether
     whoever calls is still there: an answer is not taken for somebody who is gone. The answer to
     `granted` is ours without a receipt: the host took that before it resumed our session for it.
-    Raise MailboxMissing if there is no mailbox at `ipc_dir`.
+    `confirms`: whoever calls takes what was claimed (`take_in_hand`) and says when it has passed it
+    on (`pass_on`). Raise MailboxMissing if there is no mailbox at `ipc_dir`.
     """
 
     def __init__(  # noqa: PLR0913 - all that one asker needs
@@ -61,11 +62,13 @@ class Asker:
         waiter: Waiter | None = None,
         is_heard: Callable[[], bool] = lambda: True,
         granted: str = "",
+        confirms: bool = False,
     ) -> None:
         self._mailbox = Mailbox.open(ipc_dir)
         self._session_id = session_id
         self._is_heard = is_heard
         self._granted = granted
+        self._confirms = confirms
         self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
         self._waiter = waiter or Waiter(self._mailbox.responses)
         self._lease = Lease(self._mailbox.tasks, session_id=session_id)
@@ -74,6 +77,7 @@ class Asker:
         self._open: dict[RequestId, None] = {}  # in the order of asking
         self._waiting: Counter[RequestId] = Counter()
         self._taken: set[RequestId] = set()
+        self._in_hand: list[RequestId] = []
         self._unsent: set[RequestId] = set()
         self._noted: set[str] = set()
 
@@ -187,6 +191,19 @@ class Asker:
         taken = [self._take(result) for result in found]
         return tuple(r for r in taken if not r.repeated and r.outcome is not Outcome.PENDING)
 
+    def take_in_hand(self) -> tuple[RequestId, ...]:
+        """Return what was claimed since the last time, and is to be passed on."""
+        taken, self._in_hand = tuple(self._in_hand), []
+        return taken
+
+    def pass_on(self, taken: Iterable[RequestId]) -> None:
+        """Say that whoever asked has these answers. From any thread."""
+        for request_id in taken:
+            try:
+                self._mailbox.passed_on(request_id)
+            except OSError as exc:
+                self._note_once(f"cannot say that an answer was passed on: {exc}")
+
     def is_picked_up(self, request_id: RequestId) -> bool:
         """Say whether a host has taken the question out of the mailbox."""
         return request_id not in self._unsent and not self._mailbox.is_unread(request_id)
@@ -255,13 +272,18 @@ class Asker:
         if not self._is_heard():
             return self._pending(request_id)
         try:
-            won = self._mailbox.claim(request_id)
+            won = self._mailbox.claim(request_id, self._own_lease())
         except OSError as exc:
             return _failure(request_id, f"a response is there but cannot be taken: {exc}")
         self._open.pop(request_id, None)
         if won:
             self._taken.add(request_id)
+            self._in_hand.append(request_id)
         return replace(found, repeated=not won)
+
+    def _own_lease(self) -> str:
+        """Return the lease by which the host sees whether we live to pass an answer on."""
+        return self._lease.name if self._confirms and self._heartbeat is not None else ""
 
     def _pending(self, request_id: RequestId) -> Result:
         return Result(request_id, Outcome.PENDING, picked_up=self.is_picked_up(request_id))

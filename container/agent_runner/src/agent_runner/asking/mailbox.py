@@ -6,6 +6,7 @@ exclusively: exactly one caller of `claim` in the world is told True.
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -72,10 +73,20 @@ class Mailbox:
         except (OSError, BadFile):
             return ""
 
-    def claim(self, request_id: RequestId) -> bool:
-        """Create the receipt. False: it is there already, the answer belongs to someone else."""
-        content = wire.encode({"by": "waiter", "at": wire.timestamp()})
+    def claim(self, request_id: RequestId, lease: str = "") -> bool:
+        """Create the receipt. False: it is there already, the answer belongs to someone else.
+
+        With a lease it says that `passed_on` follows: if the lease's owner dies before, the answer
+        is given to somebody else.
+        """
+        confirms = {"lease": lease} if lease else {}
+        content = wire.encode({"by": "waiter", "at": wire.timestamp(), **confirms})
         return create_once(self.tasks / f"{request_id}.received", content)
+
+    def passed_on(self, request_id: RequestId) -> None:
+        """Say that whoever asked has the answer. Raise OSError."""
+        with suppress(FileExistsError):
+            os.close(os.open(self.tasks / f"{request_id}.passed", _CREATE, 0o600))
 
     def wait_seconds(self) -> float:
         """Return how long a call blocks when it does not say."""
@@ -116,7 +127,25 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def create_once(path: Path, data: bytes) -> bool:
-    """Create the file exclusively. False if it is there already."""
+    """Create the file exclusively, at once with its content. False if it is there already."""
+    temporary = path.with_name(f"{TEMPORARY}{os.urandom(8).hex()}")
+    try:
+        _write_new(temporary, data)
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a full disk, or one without links
+        return _create_in_place(path, data)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    with suppress(OSError):
+        sync_folder(path.parent)
+    return True
+
+
+def _create_in_place(path: Path, data: bytes) -> bool:
+    """Create the file exclusively; its content follows, as far as there is room."""
     try:
         handle = os.open(path, _CREATE, 0o600)
     except FileExistsError:
