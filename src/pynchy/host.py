@@ -226,6 +226,7 @@ class Host:
             recovered = workers.resume()
             tasks.create_task(self._guard_folder(), name="lock")
             tasks.create_task(core.ledger.follow(), name="store")
+            await asyncio.to_thread(core.mailboxes.finish_removals)
             self._watch(tasks)
             tasks.create_task(core.tracker.run(), name="sessions")
             tasks.create_task(core.expiry.run(), name="expiry")
@@ -324,7 +325,7 @@ class Host:
         return [problem for problem in found if problem]
 
     def _disk_problems(self) -> list[str | None]:
-        some = {(p.group, p.source): p for p in self._core.index}
+        some = {(p.group, p.source): p for p in self._core.index if p.delivered is None}
         found = [self._core.delivery.route(some[key]).problem(key[0]) for key in sorted(some)]
         return [*found, self._data.disk_problem()]
 

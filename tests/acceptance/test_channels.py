@@ -19,6 +19,7 @@ from tests.waiting import DEADLINE_SECONDS, until
 from pynchy.bridge import cards
 from pynchy.channels import loading
 from pynchy.channels.base import Channel, ReplyHandler
+from pynchy.cli.doctor.settings import check_groups
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder
 from pynchy.errors import AlreadyOver, CannotShow, ChannelUnavailable, NotAllowed, NotShown
@@ -161,7 +162,8 @@ def start_with(tmp_path: Path) -> Iterator[StartWith]:
             "chat": {channel.name: "room" for channel in channels},
             "allowed_users": {channel.name: ["U1"] for channel in channels},
         }
-        groups = {"team": team, **settings.pop("groups", {})}
+        own = {"team": team} if settings.pop("in_settings", True) else {}
+        groups = {**own, **settings.pop("groups", {})}
         body = {"send_timeout": 0.3, "groups": groups, **settings}
         while hosts:  # a second one is the first one restarted
             hosts.pop().stop()
@@ -341,12 +343,20 @@ async def test_a_channel_whose_job_dies_is_opened_anew_and_told_of(
     await until(lambda: chat.opened > 1, "the channel to be opened anew")
 
     [problem] = problems_of(host)
-    assert "chat stopped (ZeroDivisionError in it)" in problem
+    assert "chat: stopped (ZeroDivisionError in it)" in problem
+    assert "no channel is up: chat: stopped" in doctor_says(host)
     agent = MailboxAgent(host.group("team"))
     request_id = agent.ask()
     await until(lambda: chat.cards, "the card")
     chat.reply(request_id, "1", user="U1")
     assert (await agent.receive(request_id))["outcome"] == "answered"
+
+
+def doctor_says(host: Person) -> str:
+    """Return what doctor finds about a group that asks in the chat alone."""
+    settings = Settings.model_validate({"groups": {"team": {"channels": ["chat"]}}})
+    found = check_groups(settings, DataFolder(host.data), tuple(problems_of(host)))
+    return "\n".join(finding.detail for finding in found)
 
 
 class Broken(Chat):
@@ -370,6 +380,56 @@ async def test_a_channel_that_fails_to_say_what_is_wrong_stops_nobody(
     assert (await agent.receive(request_id))["outcome"] == "answered"
 
 
+async def test_a_card_that_cannot_be_settled_holds_up_no_answer_whatever_its_channel_says(
+    start_with: StartWith,
+) -> None:
+    broken, good = Broken("broken", settle_failures=10**9), Chat("good")
+    host = start_with(broken, good)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: good.cards and broken.cards, "the cards")
+    good.reply(request_id, "1", user="U1")
+    await until(lambda: broken.settled_ids, "the first attempt to settle")
+
+    await agent.receive(request_id)
+
+    await until(lambda: host.question(request_id)["delivered"] == "live", "the receipt to be seen")
+    assert host.kinds(request_id).count("delivered") == 1
+
+
+async def test_a_lone_channel_that_fails_to_say_what_is_wrong_is_given_up(
+    start_with: StartWith,
+) -> None:
+    host = start_with(Broken("broken", "is away"), show_patience=0.1)
+    agent = MailboxAgent(host.group("team"))
+
+    assert (await agent.receive(agent.ask()))["outcome"] == "undeliverable"
+
+
+async def test_a_group_is_removed_though_a_card_of_it_cannot_be_settled(
+    start_with: StartWith,
+) -> None:
+    chat = Chat("chat", settle_failures=10**9)
+    host = start_with(chat)
+    agent = MailboxAgent(host.group("team"))
+    delivered, kept = agent.ask("Deploy?"), agent.ask("Where to?")
+    await until(lambda: len(chat.cards) == 2, "the cards")
+    host = start_with(chat, in_settings=False)
+    host.answer(delivered, "1")
+    await agent.receive(delivered)
+    await until(lambda: host.question(delivered)["delivered"] == "live", "the receipt to be seen")
+    host.answer(kept, "1")
+    agent.leave()
+    await host.state(kept, "undelivered")
+
+    refused = host.http("POST", "/api/groups/team/remove", {"by": "ana"})
+    removed = host.http("POST", "/api/groups/team/remove", {"by": "ana", "force": True})
+
+    assert "1 answer(s) that have not arrived" in refused.body["error"]
+    assert (removed.status, removed.body["dismissed"]) == (200, 1)
+    assert host.kinds(kept).count("dismissed") == 1
+
+
 async def test_a_channel_that_could_not_be_opened_is_opened_later(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +437,8 @@ async def test_a_channel_that_could_not_be_opened_is_opened_later(
     monkeypatch.setattr(loading, "_REOPEN_SECONDS", 0.02)
     chat = Chat("chat", "raises while opening")
     host = start_with(chat)
-    assert "chat could not be opened: ZeroDivisionError" in problems_of(host)
+    assert "chat: could not be opened: ZeroDivisionError" in problems_of(host)
+    assert "no channel is up: chat: could not be opened" in doctor_says(host)
 
     chat.send = "shows"
     await until(lambda: problems_of(host) == [], "the channel to be opened")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from pynchy.model import (
     Question,
     Reply,
     RequestId,
+    ShortId,
     State,
 )
 from pynchy.pending.base import Key, QuestionObserver
@@ -264,3 +266,23 @@ async def test_an_answer_to_a_source_that_is_gone_is_kept_until_it_is_dismissed(
         await toy.delivery.retry(kept, "ana")
     await toy.delivery.dismiss(kept, "ana")
     await until(lambda: len(toy.index) == 0, "the question to be closed")
+
+
+async def test_questions_are_in_the_order_of_asking_after_a_restart(tmp_path: Path) -> None:
+    store, folders = MemoryStore(), [tmp_path / "one", tmp_path / "two"]
+    for place in folders:
+        (place / "ipc").mkdir(parents=True)
+    before, after = (
+        make_core(place, FakeClock(), Settings(), {}, store=store) for place in folders
+    )
+    for number in (3, 1, 2):
+        at = NOON + timedelta(minutes=number)
+        key = RequestId(f"q{number}")
+        await before.ledger.record(
+            replace(make_pending(), request_id=key, short_id=ShortId(f"ab{number}c"), timestamp=at)
+        )
+
+    await after.ledger.load()
+
+    asked = after.ledger.index.in_group(make_pending().group)
+    assert [pending.request_id for pending in asked] == ["q1", "q2", "q3"]

@@ -1,6 +1,7 @@
 """Which sessions are known, what they are said to be doing, and how long they are kept."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,10 +17,10 @@ from pynchy.errors import UnknownSession
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launch, RunnerEnd
-from pynchy.model import GroupName, SessionId
+from pynchy.model import GroupName, RequestId, SessionId
 from pynchy.pending.index import PendingIndex
 from pynchy.safe_folder import UnsafeFile
-from pynchy.session import Session, SessionState
+from pynchy.session import Session, SessionState, Unconfirmed
 from pynchy.testing import (
     FakeClock,
     FakeLauncher,
@@ -37,7 +38,7 @@ GROUP = GroupName("g1")
 
 @dataclass
 class House:
-    """A roll over fakes; what it keeps outlives a `restart`."""
+    """A tracker over fakes; what it keeps outlives a `restart`."""
 
     folder: Path
     tasks: asyncio.TaskGroup
@@ -48,7 +49,7 @@ class House:
     ledger: QuestionLedger
 
     async def restart(self) -> None:
-        self.ledger, self.tracker = make_roll(self.folder, self.clock, self.store, self.launcher)
+        self.ledger, self.tracker = make_tracker(self.folder, self.clock, self.store, self.launcher)
         await self.tracker.load(self.tasks)
 
     def state(self, session_id: str = "s1") -> str:
@@ -60,7 +61,7 @@ class House:
         return Launch(GROUP, SessionId(session_id), session_id, 1, path, path, task="Mend it")
 
 
-def make_roll(
+def make_tracker(
     folder: Path, clock: FakeClock, store: MemorySessions, launcher: FakeLauncher
 ) -> tuple[QuestionLedger, SessionTracker]:
     audit = AuditLog(folder / "audit", max_bytes=2**20, max_files=2)
@@ -77,7 +78,7 @@ def make_roll(
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     clock, store, launcher = FakeClock(), MemorySessions(), FakeLauncher()
-    ledger, tracker = make_roll(tmp_path, clock, store, launcher)
+    ledger, tracker = make_tracker(tmp_path, clock, store, launcher)
     async with asyncio.TaskGroup() as tasks:
         await tracker.load(tasks)
         yield House(tmp_path, tasks, clock, store, launcher, tracker, ledger)
@@ -136,6 +137,24 @@ async def test_what_a_dead_runner_had_said_does_not_hide_how_it_ended(house: Hou
 
     session = house.tracker.find("s1")
     assert (session.detail, session.failed) == ("exit code -9", True)
+
+
+async def test_an_answer_that_was_handed_over_meanwhile_is_not_forgotten(house: House) -> None:
+    launch = house.launch()
+    await house.tracker.launching(launch)
+    runner = await house.launcher.start(launch)
+    house.tracker.launched(launch, runner)
+    runner.finish("exit code -9")
+    await settle()
+    lease = {"v": 1, "boot_id": "", "session_id": "s1"}
+    (house.folder / GROUP / "tasks" / "l1.lease").write_text(json.dumps(lease))
+
+    hearing = asyncio.create_task(house.tracker.heard(GROUP, word("s1")))
+    await asyncio.sleep(0)  # it looks at the leases
+    await house.tracker.mark(house.tracker.find("s1"), Unconfirmed(RequestId("q1")))
+    await hearing
+
+    assert [mark.request_id for mark in house.tracker.find("s1").unconfirmed] == ["q1"]
 
 
 async def test_a_runner_is_watched_again_after_a_restart(house: House) -> None:
@@ -197,7 +216,7 @@ async def test_a_question_without_a_session_makes_none(house: House) -> None:
 
 
 def test_a_beginning_is_enough_where_it_is_one_sessions_alone(tmp_path: Path) -> None:
-    _, tracker = make_roll(tmp_path, FakeClock(), MemorySessions(), FakeLauncher())
+    _, tracker = make_tracker(tmp_path, FakeClock(), MemorySessions(), FakeLauncher())
     for session_id in ("abcd-1", "abcd-2", "abcd", "efgh-1"):
         asyncio.run(tracker.heard(GROUP, word(session_id)))
 
@@ -298,7 +317,7 @@ async def test_ended_sessions_are_kept_up_to_a_number_and_an_age(house: House) -
 
 async def test_what_could_not_be_saved_is_saved_by_a_later_look(house: House) -> None:
     full = FullDisk()
-    _, tracker = make_roll(house.folder, house.clock, full, house.launcher)
+    _, tracker = make_tracker(house.folder, house.clock, full, house.launcher)
     with pytest.raises(OSError, match="full"):
         await tracker.heard(GROUP, word("s1"))
 

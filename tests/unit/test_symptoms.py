@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,42 @@ async def test_a_host_that_may_open_no_more_files_says_so_and_watches_again_late
     watching.cancel()
     assert told == "the mailboxes cannot be looked at (Too many open files)"
     assert watcher.problem is None
+
+
+async def test_a_group_whose_folder_cannot_be_looked_into_keeps_no_other_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for group in ("closed", "g1"):
+        (tmp_path / group / "tasks").mkdir(parents=True)
+    listener = Looked()
+    watcher = Watcher(tmp_path, listener)
+    stat = Path.stat
+
+    def refuse(path: Path, **options: Any) -> os.stat_result:
+        if "closed" in path.parts:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    await watcher.look_around()
+
+    assert listener.looked.is_set()
+
+
+async def test_a_stored_question_that_cannot_be_judged_does_not_stop_the_host(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    yes = {"question": "Go?", "options": ["Yes", "No"], "default": "Yes", "options_only": True}
+    await world.take(KEPT, "q0", ask(yes))
+    pending = world.ledger.get((GROUP, Q0))
+    (question,) = pending.questions
+    world.index.put(replace(pending, questions=(replace(question, default=("Maybe",)),)))
+    world.clock.move(timedelta(days=1))
+
+    await world.expiry.report_orphans()
+    await world.expiry.sweep(dry_run=True)
+
+    assert "expiry.question_failed" in caplog.messages
 
 
 async def test_an_agent_is_seen_to_live_before_its_first_question(tmp_path: Path) -> None:

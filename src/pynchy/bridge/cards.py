@@ -17,7 +17,7 @@ from typing import TypeVar
 from pynchy.aio import is_being_cancelled
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
-from pynchy.channels.base import Channel
+from pynchy.channels.base import Channel, said_of_itself
 from pynchy.config import Settings
 from pynchy.errors import (
     AlreadyOver,
@@ -66,7 +66,7 @@ class Cards:
     def is_well(self, channel: str) -> bool:
         """True for a channel that does not say itself that something is wrong."""
         known = self._channels.get(channel)
-        return known is not None and known.problem() is None
+        return known is not None and said_of_itself(known.problem) is None
 
     async def rest(self, channels: Collection[str], seconds: float) -> None:
         """Return after so many seconds, or sooner when one of the channels was away and is back."""
@@ -257,7 +257,7 @@ class Reshowing:
             pending = self._ledger.get(key)
             failed = self.failed(pending)
             left = (give_up_at - self._ledger.now()).total_seconds()
-            if is_unseen(pending) and (left <= 0 or not any(not c.hopeless for c in failed)):
+            if is_unseen(pending) and (left <= 0 or all(c.hopeless for c in failed)):
                 await self._cards.give_up(pending)
                 return False
             if not failed:

@@ -147,12 +147,17 @@ class Expiry:
 
     def _look_at(self, pending: PendingQuestion | None) -> StaleQuestion | None:
         """Return what is stale about the question. It looks at the disk."""
-        try:
-            return self._finding(pending) if pending else None
-        except OSError as exc:
-            about = {"group": pending.group if pending else "", "why": exc.strerror}
-            log.warning("group.unreadable", extra=about)
+        if pending is None:
             return None
+        try:
+            return self._finding(pending)
+        except OSError as exc:
+            about = {"group": pending.group, "why": exc.strerror}
+            log.warning("group.unreadable", extra=about)
+        except Exception:
+            about = {"group": pending.group, "id": pending.request_id}
+            log.exception("expiry.question_failed", extra=about)
+        return None
 
     def _finding(self, pending: PendingQuestion) -> StaleQuestion | None:
         if pending.state is State.UNDELIVERED:

@@ -103,7 +103,7 @@ class QuestionLedger:
 
     async def load(self) -> list[Key]:
         """Take up every question that is open. No observer is called."""
-        stored = await self._store.load()
+        stored = sorted(await self._store.load(), key=lambda item: item.pending.timestamp)
         for item in stored:
             self._restore(item)
         return [item.pending.key for item in stored]

@@ -207,7 +207,8 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
             return replace(pending, state=state, delivered=path, delivered_at=at)
         case Dismissed(at=at):
             _require(pending, step, pending.state is State.UNDELIVERED)
-            return replace(pending, delivered=DeliveryPath.DISMISSED, delivered_at=at)
+            state, path = State.DELIVERING, DeliveryPath.DISMISSED
+            return replace(pending, state=state, delivered=path, delivered_at=at)
         case Closed():
             _require(pending, step, is_finished(pending))
             return replace(pending, state=State.CLOSED)

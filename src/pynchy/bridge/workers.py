@@ -129,9 +129,10 @@ class QuestionWorkers(QuestionObserver):
     async def _finish(self, key: Key) -> None:
         # The response goes first and alone: an agent waits, and writes hold each other up.
         await self._services.delivery.respond(key)
+        # Each until it is done by itself: what is wrong with a card does not hold up the agent.
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._services.delivery.see_through(key))
-            tasks.create_task(self._settle_until_finished(key))
+            tasks.create_task(self._until_done(key, self._services.delivery.see_through))
+            tasks.create_task(self._until_done(key, self._settle_until_finished))
         if key in self._unseen:
             await self._tell_whether_unseen(key)
         await self._ledger.close(key)
@@ -160,7 +161,7 @@ class QuestionWorkers(QuestionObserver):
     def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
         self._tasks.create_task(self._until_done(key, work, again), name=f"{what} {key[1]}")
 
-    async def _until_done(self, key: Key, work: Work, again: Work | None) -> None:
+    async def _until_done(self, key: Key, work: Work, again: Work | None = None) -> None:
         wait = _RETRY_SECONDS
         while True:
             try:

@@ -7,6 +7,7 @@ answer and which answer wins is the bridge's business. Showing may fail; settlin
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, Show
 
 if TYPE_CHECKING:
     from pynchy.config import ChannelSettings, Settings
+
+log = logging.getLogger(__name__)
 
 Table = TypeVar("Table", bound="ChannelSettings")
 
@@ -198,3 +201,12 @@ class WebChannel(LocalChannel):
     """Shows every question to whoever is signed in to the page."""
 
     name = "web"
+
+
+def said_of_itself(say: Callable[[], str | None]) -> str | None:
+    """Return what a channel says of itself; a plug-in that fails at that stops nobody else."""
+    try:
+        return say()
+    except Exception as exc:
+        log.exception("channel.failed")
+        return f"{type(exc).__name__} in it"

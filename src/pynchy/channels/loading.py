@@ -18,7 +18,13 @@ from typing import TypeVar
 from pydantic import ConfigDict
 
 from pynchy.aio import cancelled_at_end, is_being_cancelled
-from pynchy.channels.base import Channel, ChannelContext, ChannelReplies, ReplyHandler
+from pynchy.channels.base import (
+    Channel,
+    ChannelContext,
+    ChannelReplies,
+    ReplyHandler,
+    said_of_itself,
+)
 from pynchy.channels.plugins import BUILT_IN, ChannelPlugin, known_names, load_plugin, usurped_names
 from pynchy.config import ChannelSettings, GroupSettings, Settings
 from pynchy.config.errors import Loc, SettingProblem, allowed, dotted
@@ -129,7 +135,7 @@ class OpenChannels:
 
     def problems(self) -> list[str]:
         """Say what is wrong with the channels, in words for a person."""
-        told = {name: _said(channel.problem) for name, channel in self._channels.items()}
+        told = {name: said_of_itself(channel.problem) for name, channel in self._channels.items()}
         own = [f"{name}: {text}" for name, text in told.items() if text]
         return [*self._unopened.values(), *self._stopped.values(), *own]
 
@@ -137,7 +143,7 @@ class OpenChannels:
         wait, opened_at = _REOPEN_SECONDS, time.monotonic()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            stopped = _said(channel.stopped)
+            stopped = said_of_itself(channel.stopped)
             if stopped is None and name not in self._unopened:
                 if time.monotonic() - opened_at > _TOLD_SECONDS:
                     self._stopped.pop(name, None)
@@ -145,7 +151,7 @@ class OpenChannels:
                 continue
             if stopped is not None:
                 log.error("channel.stopped", extra={"channel": name, "why": stopped})
-                self._stopped[name] = f"{name} stopped ({stopped}) and is opened anew"
+                self._stopped[name] = f"{name}: stopped ({stopped}) and is opened again"
             await self._try(name, channel.close)
             await asyncio.sleep(wait)
             wait = min(wait * 2, _REOPEN_MAX_SECONDS)
@@ -157,8 +163,8 @@ class OpenChannels:
         problem = await self._try(name, lambda: channel.open(replies))
         self._unopened.pop(name, None)
         if problem is not None:
-            self._unopened[name] = f"{name} could not be opened: {problem}"
-        elif not_yet := _said(channel.problem):
+            self._unopened[name] = f"{name}: could not be opened: {problem}"
+        elif not_yet := said_of_itself(channel.problem):
             log.info("channel.not_ready", extra={"channel": name, "why": not_yet})
 
     async def _try(self, name: str, work: Callable[[], Awaitable[None]]) -> str | None:
@@ -181,15 +187,6 @@ class OpenChannels:
             log.exception("channel.failed", extra={"channel": name})
             return type(exc).__name__
         return None
-
-
-def _said(say: Callable[[], str | None]) -> str | None:
-    """Return what a channel says of itself; a plug-in that fails at that stops nobody else."""
-    try:
-        return say()
-    except Exception as exc:
-        log.exception("channel.failed")
-        return f"{type(exc).__name__} in it"
 
 
 class UnloadedChannel(Channel):

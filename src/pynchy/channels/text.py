@@ -50,7 +50,7 @@ def describe(ending: Ending, here: str, one_line: Callable[[str, int], str]) -> 
         case OutcomeKind.DEFAULTED:
             return f"Nobody answered; the agent took its own default{said}"
         case OutcomeKind.EXPIRED:
-            return f"Expired: nobody answered in time{why}"
+            return f"Expired{why or ': nobody answered in time'}"
         case OutcomeKind.WITHDRAWN:
             return f"Withdrawn{by}: no answer is needed any more"
         case OutcomeKind.UNDELIVERABLE:

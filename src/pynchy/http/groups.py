@@ -106,7 +106,7 @@ class _GroupRoutes:
 
     async def _check_idle(self, name: GroupName) -> None:
         """Raise GroupKept if somebody still waits for an answer, or works."""
-        asked = self._open(name)
+        asked = self._undelivered(name)
         waiting = sum(p.state.waits_for_person for p in asked)
         busy = [f"{waiting} open question(s)"] if waiting else []
         if len(asked) > waiting:
@@ -131,27 +131,33 @@ class _GroupRoutes:
         return declined
 
     async def _settle(self, name: GroupName, by: str) -> int:
-        """Wait until nothing of the group is under way, and dismiss what nobody takes.
+        """Wait until no answer is on its way to the group, and dismiss what nobody takes.
 
         Return how many answers were dismissed. Raise GroupKept if an agent still has to take one.
+        Cards that do not show yet how it ended are seen to without the group.
         """
         ledger, loop, dismissed = self._context.ledger, asyncio.get_running_loop(), 0
         grace = self._context.settings.receipt_grace.total_seconds()
         until = loop.time() + grace + _SETTLE_SECONDS
-        while asked := self._open(name):
+        while asked := self._undelivered(name):
             pending = asked[0]
             version = ledger.version(pending.key)
-            if pending.state is State.UNDELIVERED:
-                with suppress(NotUndelivered, UnknownQuestion):  # it is going just now
-                    await self._context.delivery.dismiss(pending, by)
-                    dismissed += 1
-            elif loop.time() > until:
+            if loop.time() > until:
                 raise GroupKept(
                     f"group {name} is still there: an answer is on its way to its agent "
                     f"({pending.short_id}); end the agent, and try again"
                 )
-            await ledger.changed(pending.key, version, 1.0)
+            if pending.state is State.UNDELIVERED:
+                with suppress(NotUndelivered, UnknownQuestion):  # it is going just now
+                    await self._context.delivery.dismiss(pending, by)
+                    dismissed += 1
+            else:
+                await ledger.changed(pending.key, version, 1.0)
         return dismissed
 
     def _open(self, name: GroupName) -> list[PendingQuestion]:
         return self._context.ledger.index.in_group(name)
+
+    def _undelivered(self, name: GroupName) -> list[PendingQuestion]:
+        """Return what waits for a person, or on its way back to an agent."""
+        return [p for p in self._open(name) if p.delivered is None]

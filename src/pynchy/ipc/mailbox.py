@@ -6,9 +6,11 @@ outside of that folder, and a response is written once.
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from pynchy import wire
 from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, RequestId
 from pynchy.safe_folder import Folder, UnsafeFile
+
+log = logging.getLogger(__name__)
 
 # In the order in which they are forgotten: the receipt itself last.
 RECEIPTS = (".passed", ".resumed", ".received")
@@ -213,18 +217,32 @@ class Mailbox:
 
         Return False, with everything in its place, if a request lies there that nobody has read.
         """
+        self.finish_removal()
         folder = Folder(self._ipc, self.group)
         # First: a group without its folders is given new ones, unless it is known to be removed.
         folder.replace(_REMOVED, b"")
         folder.rename("tasks", _ASIDE)
+        self.finish_removal()
+        return not self.tasks.exists()
+
+    def finish_removal(self) -> None:
+        """Finish a removal that was begun, or undo it if a request lies there."""
+        folder = Folder(self._ipc, self.group)
+        if not folder.has(_ASIDE):
+            return
         aside = Folder(self._ipc, self.group, _ASIDE)
-        if any(name.endswith(".json") for name in aside.names()):
-            folder.rename(_ASIDE, "tasks")
-            folder.remove(_REMOVED)
-            return False
-        for name in (_ASIDE, "responses", "input", "rejected"):
-            folder.remove(name)
-        return True
+        unread = [name for name in aside.names() if name.endswith(".json")]
+        if not self.tasks.exists():
+            if unread:
+                folder.rename(_ASIDE, "tasks")
+                folder.remove(_REMOVED)
+                return
+            for name in ("responses", "input", "rejected"):
+                folder.remove(name)
+        for name in unread:  # somebody has brought the group back meanwhile
+            with suppress(UnsafeFile, FileNotFoundError):
+                self.tasks.create(name, aside.read(name, wire.MAX_REQUEST_BYTES))
+        folder.remove(_ASIDE)
 
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""
@@ -270,6 +288,15 @@ class Mailboxes:
         made = Mailbox(self.path, group, agent_uid=self._agent_uid_of(group))
         # Threads ask too: all must get the same one.
         return self._mailboxes.setdefault(group, made)
+
+    def finish_removals(self) -> None:
+        """Finish what an earlier host had begun when it died."""
+        for aside in self.path.glob(f"*/{_ASIDE}"):
+            try:
+                self.of(GroupName(aside.parent.name)).finish_removal()
+            except OSError as exc:
+                about = {"group": aside.parent.name, "why": exc.strerror}
+                log.warning("group.not_removed", extra=about)
 
     def groups(self) -> list[GroupName]:
         """Return the groups whose mailboxes are in use."""

@@ -158,7 +158,7 @@ class Watcher:
         for entry in found:
             if entry not in good:
                 self._ignore(entry.name)
-        return [GroupName(e.name) for e in good if not is_removed(Path(e.path))]
+        return [GroupName(e.name) for e in good if not _is_removed(Path(e.path))]
 
     def _ignore(self, name: str) -> None:
         if name not in self._ignored and len(self._ignored) < _MAX_IGNORED:
@@ -294,3 +294,10 @@ def _inode(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (info.st_dev, info.st_ino)
+
+
+def _is_removed(path: Path) -> bool:
+    try:
+        return is_removed(path)
+    except OSError:  # what is wrong with it is found out, and told, when it is looked at
+        return False

@@ -148,10 +148,12 @@ class SessionTracker(QuestionObserver):
         known = self._table.get(key) or self._new(key)
         said = f"{event.event}: {event.detail}" if event.detail else event.event.value
         if said != known.said:
+            is_old_news = await self._is_old_news(known)
+            known = self._table.get(key) or known  # others may have changed it meanwhile
             failed = event.event is wire.SessionWord.FAILED
             session = replace(known, said=said, failed=failed, agent=event.agent or known.agent)
             # What a dead runner said before its end was known is told, and changes nothing.
-            if not await self._is_old_news(known):
+            if not is_old_news:
                 self._table.put(session)
             self._tell(_KINDS[event.event], session, event.detail)
         self._changed.add(key)

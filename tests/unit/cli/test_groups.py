@@ -10,6 +10,8 @@ from tests.unit.cli.support import Host, Run, until
 
 from pynchy.config import Settings
 from pynchy.data_dir import SettingsSource
+from pynchy.ipc.mailbox import Mailbox, Mailboxes, is_removed
+from pynchy.model import GroupName
 
 SETTINGS = """
 [groups.web-team]
@@ -131,6 +133,19 @@ def test_a_group_that_still_asks_is_kept_unless_forced(host: Host, run: Run) -> 
     assert (ending["outcome"], ending["reason"]) == ("declined", "its group was removed")
 
 
+def test_what_a_removal_by_force_dismisses_it_dismisses_once(host: Host, run: Run) -> None:
+    short_id = host.ask("Why?", group="other")
+    view = host.reply(short_id, "answer", "ana", values=["So"])
+    until(lambda: host.client.question(short_id)["state"] == "undelivered")
+
+    forced = run("groups", "remove", "other", "--force")
+
+    assert "1 dismissed" in forced.stdout
+    events = [json.loads(line) for line in run("events", "--json").stdout.splitlines()]
+    about = [e["type"] for e in events if e.get("request_id") == view["request_id"]]
+    assert about.count("dismissed") == 1
+
+
 def test_a_group_whose_agent_works_is_kept(host: Host, run: Run) -> None:
     host.take(host.reply(host.ask("Why?", group="other"), "answer", "ana", values=["So"]))
     (host.data.ipc / "other" / "tasks" / "a1.lease").write_text("{}")
@@ -160,12 +175,35 @@ def test_a_group_that_is_not_there_cannot_be_removed(host: Host, run: Run) -> No
     assert "did you mean other?" in refused.stderr
 
 
-def test_a_request_that_nobody_has_read_is_not_removed_with_its_group(tmp_path: Path) -> None:
-    from pynchy.ipc.mailbox import Mailbox, is_removed  # noqa: PLC0415 - here alone
-    from pynchy.model import GroupName  # noqa: PLC0415 - the same
-
+@pytest.fixture
+def mailbox(tmp_path: Path) -> Mailbox:
     mailbox = Mailbox(tmp_path, GroupName("other"))
     mailbox.make()
+    return mailbox
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_removal_that_a_crash_cut_short_is_finished_or_undone(
+    mailbox: Mailbox, *, unread: bool, is_back: bool
+) -> None:
+    if unread:
+        (mailbox.path / "tasks" / "q1.json").write_text("{}")
+    (mailbox.path / "removed").touch()
+    (mailbox.path / "tasks").rename(mailbox.path / ".removed-tasks")
+    if is_back:
+        mailbox.make()
+
+    Mailboxes(mailbox.path.parent, lambda _: None).finish_removals()
+
+    assert (mailbox.path / "tasks" / "q1.json").exists() is unread
+    assert is_removed(mailbox.path) is not (unread or is_back)
+    assert not (mailbox.path / ".removed-tasks").exists()
+    if not unread and is_back:
+        assert mailbox.remove()
+
+
+def test_a_request_that_nobody_has_read_is_not_removed_with_its_group(mailbox: Mailbox) -> None:
     (mailbox.path / "tasks" / "q1.json").write_text("{}")
 
     assert not mailbox.remove()

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.slack.cards import ATTACK, BROWSERS, CARD, NAME, REQUEST, YES_NO, options
 
+from pynchy.bridge.expire import NOBODY
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.render import Rendering, render
 from pynchy.channels.slack.settling import render_settled
@@ -234,6 +235,11 @@ def test_every_block_with_a_control_names_the_request() -> None:
         ),
         (Ending(OutcomeKind.DECLINED, NOON, (), "Ana", "slack", "busy"), "Declined by Ana: busy"),
         (Ending(OutcomeKind.EXPIRED, NOON), "Expired: nobody answered in time"),
+        (
+            Ending(OutcomeKind.EXPIRED, NOON, reason="only partly answered in time, by Ana"),
+            "Expired: only partly answered in time, by Ana",
+        ),
+        (Ending(OutcomeKind.EXPIRED, NOON, reason=NOBODY), "Expired: nobody answered in time"),
         (
             Ending(OutcomeKind.WITHDRAWN, NOON, by="the agent"),
             "Withdrawn by the agent: no answer is needed any more",
