@@ -28,9 +28,9 @@ _DIGITS = re.compile(r"[0-9]{1,3}\Z")
 _AROUND = " .()[]\ufe0f\u20e3"
 # So many letters a label has where one is easily wrong, and where two are.
 _ONE_WRONG, _TWO_WRONG = 3, 8
-# Longer than any label, and no slip of the finger: to compare it would take long.
 # What a person does who means just what they typed; a shell takes the marks away.
 OWN_WORDS = "or put your own words in quotation marks"
+# Longer than any label, and no slip of the finger: to compare it would take long.
 MAX_NEAR_LENGTH = 600
 _MAX_NOTE_CUTS = 20
 _MOST_NEAR = 3

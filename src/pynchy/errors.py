@@ -18,7 +18,8 @@ PynchyError
 │   ├── NotUndelivered         no delivery has failed
 │   ├── UnknownSession         no session, or no group, has that name
 │   ├── SessionOver            the session has ended already
-│   ├── NotStarted             a session cannot be started or stopped; says why
+│   ├── NotStarted             a session cannot be started; says why
+│   │   └── NotStopped           its runner cannot be ended; says why
 │   ├── UnknownGroup           no group has that name
 │   └── GroupKept              the group cannot be removed; says why
 ├── ChannelUnavailable       try another channel, retry later; a card may be there all the same

@@ -90,7 +90,7 @@ class Answer:
     text: str | None = None
 
     def describe(self) -> str:
-        """The answer in one line."""
+        """What was chosen and written, for a person."""
         parts = [", ".join(self.selected)] if self.selected else []
         return " — ".join([*parts, self.text] if self.text else parts)
 
@@ -173,7 +173,7 @@ class Ending:
     user_id: str | None = None
 
     def describe(self) -> str:
-        """The ending in one line, for a person who came second."""
+        """How it ended, for a person who came second."""
         who = f" by {self.by}" if self.by else ""
         where = f" ({self.channel})" if self.channel else ""
         said = "; ".join(answer.describe() for answer in self.answers)

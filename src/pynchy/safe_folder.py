@@ -31,7 +31,7 @@ class UnsafeFile(Exception):
 
 
 class Folder:
-    """A folder below a trusted root, opened anew for every operation.
+    """A folder below a trusted root, opened again for every operation.
 
     Opening anew costs some microseconds and means that a folder which was removed or replaced
     is noticed rather than written into unseen.

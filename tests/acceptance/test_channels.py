@@ -340,7 +340,7 @@ async def test_a_channel_whose_job_dies_is_opened_anew_and_told_of(
     assert problems_of(host) == []
 
     chat.fail()
-    await until(lambda: chat.opened > 1, "the channel to be opened anew")
+    await until(lambda: chat.opened > 1, "the channel to be opened again")
 
     [problem] = problems_of(host)
     assert "chat: stopped (ZeroDivisionError in it)" in problem

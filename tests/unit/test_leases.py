@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pynchy import wire
+from pynchy.ipc import leases as lease_files
 from pynchy.ipc.leases import Leases, read_boot_id
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import GroupName
@@ -109,3 +110,17 @@ def test_tidying_removes_dead_leases_alone(mailbox: Mailbox, leases: Leases) -> 
     leases.tidy(mailbox)
 
     assert [path.name for path in (mailbox.path / "tasks").iterdir()] == ["l2.lease"]
+
+
+def test_among_too_many_leases_one_that_a_question_names_dies_in_its_time(
+    mailbox: Mailbox, leases: Leases, steady: Steady, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_files, "MAX_LEASES", 0)
+    write_lease(mailbox)
+    assert leases.is_live(mailbox, "l1")
+
+    for _ in range(4):
+        steady.now += 10
+        leases.live(mailbox)
+
+    assert not leases.is_live(mailbox, "l1")

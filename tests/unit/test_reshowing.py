@@ -69,7 +69,7 @@ async def test_a_channel_that_is_away_does_not_make_another_be_tried_sooner(
     pending = make_pending(cards=(failed("away", 1), failed("broken", 12)))
     reshowing = await reshowing_of(ledger, cards, pending)
 
-    assert await reshowing.due(pending.key, LATER)
+    assert await reshowing.wait_and_route(pending.key, LATER)
 
     assert cards.rests == [WAIT_MAX_SECONDS]
     states = {card.channel: card.state for card in ledger.get(pending.key).cards}
@@ -85,7 +85,7 @@ async def test_a_channel_that_goes_away_just_before_the_attempt_is_tried_later(
     pending = make_pending(cards=(failed("chat", 1),))
     reshowing = await reshowing_of(ledger, cards, pending)
 
-    assert await reshowing.due(pending.key, LATER)
+    assert await reshowing.wait_and_route(pending.key, LATER)
 
     assert len(cards.rests) == 2
 
@@ -100,10 +100,10 @@ async def test_what_nobody_has_seen_is_tried_as_long_as_patience_lasts_and_then_
     pending = make_pending(cards=(failed("chat", 2),))
     reshowing = await reshowing_of(ledger, cards, pending)
 
-    assert await reshowing.due(pending.key, NOON + timedelta(seconds=60))
+    assert await reshowing.wait_and_route(pending.key, NOON + timedelta(seconds=60))
     assert cards.rests == [60.0]
     await ledger.apply(pending.key, ShowFailed("chat", "it is down"))
-    assert not await reshowing.due(pending.key, NOON)
+    assert not await reshowing.wait_and_route(pending.key, NOON)
 
     ending = ledger.get(pending.key).ending
     assert ending is not None

@@ -11,6 +11,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from pynchy import wire
 from pynchy.bridge import matching
@@ -105,7 +106,7 @@ class AskHandler:
         """Record what has appeared at a source. What is known already is left alone."""
         key = (question.group, question.request_id)
         if not await self._is_known(key):
-            pending = await asyncio.to_thread(self._pending_of, source, question)
+            pending = await asyncio.to_thread(self._from_source, source, question)
             self._check_room(pending)
             _check_defaults(pending)
             with suppress(DuplicateRequest):
@@ -133,7 +134,7 @@ class AskHandler:
         if await asyncio.to_thread(self._mailboxes.of(group).has_response, request_id):
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
-        pending = await asyncio.to_thread(self._pending, group, request)
+        pending = await asyncio.to_thread(self._from_mailbox, group, request)
         self._check_room(pending)
         _check_defaults(pending)
         await self._ledger.record(pending)
@@ -150,21 +151,15 @@ class AskHandler:
             return
         raise MalformedRequest(f"{full}; withdraw some, or ask again later", pending.request_id)
 
-    def _pending(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
-        now = self._ledger.now()
-        routing = self._settings.group(group)
+    def _from_mailbox(self, group: GroupName, request: wire.AskRequest) -> PendingQuestion:
         wait = self._settings.wait_timeout
         if request.wait_seconds is not None:
             wait = timedelta(seconds=request.wait_seconds)
-        expires_at = now + self._settings.answer_ttl
-        return PendingQuestion(
+        return self._new(
+            group,
+            wait,
             request_id=RequestId(request.request_id),
-            short_id=self._make_short_id(),
-            group=group,
             questions=tuple(question.to_model() for question in request.questions),
-            timestamp=now,
-            wait_until=min(now + wait, expires_at),
-            expires_at=expires_at,
             digest=request.digest(),
             size_bytes=request.size(),
             title=request.title or "",
@@ -173,21 +168,14 @@ class AskHandler:
             urgency=request.urgency or Urgency.NORMAL,
             session_id=wire.session_id(request.session_id),
             lease=request.lease or "",
-            cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
         )
 
-    def _pending_of(self, source: str, question: SourceQuestion) -> PendingQuestion:
-        now = self._ledger.now()
-        expires_at = now + self._settings.answer_ttl
-        routing = self._settings.group(question.group)
-        pending = PendingQuestion(
+    def _from_source(self, source: str, question: SourceQuestion) -> PendingQuestion:
+        pending = self._new(
+            question.group,
+            self._settings.answer_ttl,
             request_id=question.request_id,
-            short_id=self._make_short_id(),
-            group=question.group,
             questions=question.questions,
-            timestamp=now,
-            wait_until=expires_at,
-            expires_at=expires_at,
             digest="",
             kind=question.kind,
             title=question.title,
@@ -195,10 +183,29 @@ class AskHandler:
             task=question.task,
             urgency=question.urgency,
             session_id=question.session_id,
-            cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
             source=source,
         )
         return replace(pending, size_bytes=len(wire.pending_json(pending)))
+
+    def _new(
+        self,
+        group: GroupName,
+        wait: timedelta,
+        **fields: Any,  # noqa: ANN401 - of PendingQuestion
+    ) -> PendingQuestion:
+        """Return a question that was asked just now, with its short id, deadlines and cards."""
+        now = self._ledger.now()
+        expires_at = now + self._settings.answer_ttl
+        routing = self._settings.group(group)
+        return PendingQuestion(
+            short_id=self._make_short_id(),
+            group=group,
+            timestamp=now,
+            wait_until=min(now + wait, expires_at),
+            expires_at=expires_at,
+            cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
+            **fields,
+        )
 
     async def _cancel(self, key: Key) -> None:
         pending = self._ledger.index.get(key)

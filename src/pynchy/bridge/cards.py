@@ -247,7 +247,7 @@ class Reshowing:
             and self._cards.can_ask(card.channel)
         ]
 
-    async def due(self, key: Key, give_up_at: datetime, *, soon: bool = False) -> bool:
+    async def wait_and_route(self, key: Key, give_up_at: datetime, *, soon: bool = False) -> bool:
         """Wait until an attempt makes sense, and record it. False when there is nothing to do.
 
         A channel that says itself that something is wrong is looked at, and not tried. A question

@@ -107,7 +107,7 @@ class QuestionWorkers(QuestionObserver):
         give_up_at = self._ledger.now() + self._settings.show_patience
         await self._show_now(key, in_doubt)
         # A channel that is away shows it when it is back, if somebody still has to answer.
-        while await self._reshowing.due(key, give_up_at, soon=soon):
+        while await self._reshowing.wait_and_route(key, give_up_at, soon=soon):
             await self._show_now(key)
             soon = False
 

@@ -1,7 +1,7 @@
 """Read the settings with all channels that are installed, make those that have a table, run them.
 
 A plug-in that fails stops itself and nobody else: its channel is there, and says what is wrong. A
-channel that stops by itself is opened anew.
+channel that stops by itself is opened again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 _LOOK_SECONDS = 1.0
 _REOPEN_SECONDS = 2.0
 _REOPEN_MAX_SECONDS = 300.0
-# For so long it is told that a channel had stopped, after it was opened anew.
+# For so long it is told that a channel had stopped, after it was opened again.
 _TOLD_SECONDS = 600.0
 _REINSTALL = "install its package anew, or take its table out of the settings"
 
@@ -105,7 +105,7 @@ class UnloadedChannelSettings(ChannelSettings):
 
 
 class OpenChannels:
-    """Opens the channels, opens anew what stops or could not be opened, and closes them."""
+    """Opens the channels, opens again what stops or could not be opened, and closes them."""
 
     def __init__(
         self, channels: Mapping[str, Channel], handler: ReplyHandler, timeout_seconds: float

@@ -16,7 +16,7 @@ from pynchy.data_dir import DataFolder
 _NAMES = ("group", "from", "asks in", "waiting", "undelivered", "sessions")
 # The host waits for answers that are on their way, for a while.
 _REMOVE_SECONDS = 120.0
-_NONE = 'No group has asked anything yet. Try: pynchy ask "Deploy?" -o Yes -o No'
+_NONE = 'There is no group. The first question makes one: pynchy ask "Deploy?" -o Yes -o No'
 
 
 @click.group("groups", invoke_without_command=True, short_help="List the groups, and remove one.")

@@ -160,7 +160,7 @@ def run_command(  # noqa: PLR0913 - each is an option
         prompt = sys.stdin.read()
     if not prompt.strip():
         raise click.BadParameter("a prompt is needed", param_hint="PROMPT")
-    session = HostClient.of(data).run(group, prompt, agent, by)
+    session = HostClient.of(data, _TIMEOUT_SECONDS).run(group, prompt, agent, by)
     session_id = str(session["session_id"])
     if not follow:
         if as_json:

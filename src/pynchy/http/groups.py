@@ -57,8 +57,21 @@ class _GroupRoutes:
         names = sorted({*self._context.settings.groups, *joined})
         known = self._context.session_context.tracker.sessions()
         sessions = Counter(s.group for s in known if s.state is not SessionState.ENDED)
-        views = [self._view(GroupName(name), sessions) for name in names]
-        return json_response([{**v, "has_mailbox": v["name"] in joined} for v in views])
+        near = await asyncio.to_thread(self._near, names)
+        return json_response(
+            [
+                {
+                    **self._view(GroupName(name), sessions),
+                    "did_you_mean": near[name],
+                    "has_mailbox": name in joined,
+                }
+                for name in names
+            ]
+        )
+
+    def _near(self, names: list[str]) -> dict[str, str | None]:
+        """Return which group of the settings each may be meant for. It takes its time."""
+        return {name: similar_group(name, self._context.settings.groups) for name in names}
 
     def _view(self, name: GroupName, sessions: Counter[GroupName]) -> dict[str, Any]:
         settings = self._context.settings
@@ -66,7 +79,6 @@ class _GroupRoutes:
         return {
             "name": name,
             "in_settings": name in settings.groups,
-            "did_you_mean": similar_group(name, settings.groups),
             "channels": list(group.channels),
             "chat": dict(group.chat),
             "waiting": sum(p.state.waits_for_person for p in asked),

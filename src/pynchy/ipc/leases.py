@@ -61,7 +61,7 @@ class Leases:
     def live(self, mailbox: Mailbox) -> list[tuple[str, SessionId]]:
         """Return every lease that somebody renews, with the session that it is for."""
         leases = self._all(mailbox)
-        self._forget_missing(mailbox.group, leases)
+        self._forget_missing(mailbox, leases)
         return [
             (lease, SessionId(self._session_of(mailbox, lease)))
             for lease in leases
@@ -86,7 +86,7 @@ class Leases:
 
     def _named(self, mailbox: Mailbox, session_id: SessionId) -> Iterator[str]:
         leases = self._all(mailbox)
-        self._forget_missing(mailbox.group, leases)
+        self._forget_missing(mailbox, leases)
         return (lease for lease in leases if self._session_of(mailbox, lease) == session_id)
 
     def _all(self, mailbox: Mailbox) -> list[str]:
@@ -96,12 +96,14 @@ class Leases:
         (self._crowded.add if is_crowded else self._crowded.discard)(mailbox.group)
         return found[:MAX_LEASES]
 
-    def _forget_missing(self, group: GroupName, leases: list[str]) -> None:
+    def _forget_missing(self, mailbox: Mailbox, leases: list[str]) -> None:
         """Keep nothing of leases that were renamed or removed by whoever made them."""
         present = set(leases)
-        for key in list(self._seen):
-            if key[0] == group and key[1] not in present:
-                self._seen.pop(key, None)
+        seen = [lease for group, lease in list(self._seen) if group == mailbox.group]
+        for lease in seen:
+            # Of too many, one that a question names may be there and not among these.
+            if lease not in present and self.is_released(mailbox, lease):
+                self._seen.pop((mailbox.group, lease), None)
 
     def _session_of(self, mailbox: Mailbox, lease: str) -> str:
         try:

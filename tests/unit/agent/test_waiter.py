@@ -142,8 +142,19 @@ async def test_without_inotify_it_looks_often(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("found")
 
     assert await waiting == "found"
-    assert reason is not None
+    assert isinstance(reason, OSError)
     assert reason.errno == errno.EMFILE
+
+
+async def test_without_a_thread_to_be_had_it_looks_often(tmp_path: Path) -> None:
+    def no_thread(_folder: Path, _on_name: Callable[[str], None]) -> SilentObserver:
+        raise RuntimeError("can't start new thread")
+
+    waiter = Waiter(tmp_path, start_observer=no_thread)
+    (tmp_path / "a").write_text("found")
+
+    assert isinstance(waiter.arm(), RuntimeError)
+    assert await waiter.wait_for("a", looker(tmp_path / "a"), 30) == "found"
 
 
 async def test_an_event_after_the_loop_has_ended_is_harmless(tmp_path: Path) -> None:

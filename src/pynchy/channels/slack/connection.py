@@ -50,7 +50,7 @@ class Link(ABC):
 
     @abstractmethod
     async def watch(self) -> None:
-        """Note what is wrong meanwhile. Raise ChannelUnavailable when it must be opened anew."""
+        """Note what is wrong meanwhile. Raise ChannelUnavailable when it must be opened again."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -25,16 +25,14 @@ export function fairPlaces(open) {
   return places;
 }
 
-function sortKeyOf(key, place) {
-  // What came back from a snooze last is first of all.
-  const returnedAt = returnedFromSnoozeAt(key);
-  return returnedAt === null ? place : `!${1e15 - Math.round(returnedAt)}`;
+// What came back from a snooze last is first of all.
+function placeAfterSnooze(place, returnedAt) {
+  return returnedAt ? `!${1e15 - Math.round(returnedAt)}` : place;
 }
 
 // What to sort a card by that is on the page.
 export function sortKey(card) {
-  // What came back from a snooze last is first of all.
-  return card.dataset.top ? `!${1e15 - Number(card.dataset.top)}` : card.dataset.place;
+  return placeAfterSnooze(card.dataset.place, Number(card.dataset.top));
 }
 
 // Which of the open questions have a card: the first `limit` by their places, and all that are
@@ -44,7 +42,7 @@ export function keysWithinLimit(places, limit) {
   const waiting = [];
   for (const [key, place] of places) {
     if (isSnoozed(key)) snoozed.push(key);
-    else waiting.push([sortKeyOf(key, place), key]);
+    else waiting.push([placeAfterSnooze(place, returnedFromSnoozeAt(key)), key]);
   }
   waiting.sort(([a], [b]) => (a < b ? -1 : 1));
   return new Set([...waiting.slice(0, limit).map(([, key]) => key), ...snoozed]);

@@ -240,6 +240,7 @@ export class CardList extends StableList {
     const wasSnoozed = card.classList.contains("asleep");
     if (card.dataset.order !== newCard.dataset.order) delete card.dataset.place;
     for (const { name, value } of newCard.attributes) card.setAttribute(name, value);
+    card.removeAttribute("aria-busy");
     card.classList.toggle("asleep", wasSnoozed);
     card.replaceChildren(...newCard.childNodes);
     fillFields(card, fields);

@@ -54,6 +54,7 @@ export class EndedCards {
     if (justEnded) card.style.minHeight = `${card.offsetHeight}px`;
     const wasCompact = card.classList.contains("compact");
     card.className = newCard.className;
+    card.removeAttribute("aria-busy");
     card.classList.toggle("compact", wasCompact);
     card.replaceChildren(...newCard.childNodes);
     updateTimes(card);

@@ -129,7 +129,7 @@ export class EventStream {
     if (body.hidden && !document.hidden) this.tabs.takeOver();
   }
 
-    sendStateTo(tabId) {
+  sendStateTo(tabId) {
     this.checkSilence();
     if (this.isSignedOut) this.tabs.send("out", {}, tabId);
     else if (this.state === "lost") this.sendLost(tabId);

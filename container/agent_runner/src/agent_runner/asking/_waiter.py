@@ -61,7 +61,7 @@ class Waiter:
         self._observer: Observing | None = None
         self._expected: dict[str, set[asyncio.Event]] = {}
 
-    def arm(self) -> OSError | None:
+    def arm(self) -> Exception | None:
         """Start the observer unless it runs. Return why not, where it cannot."""
         if self._observer is not None:
             return None
@@ -73,7 +73,7 @@ class Waiter:
 
         try:
             self._observer = self._start_observer(self._folder, cross_threads)
-        except OSError as exc:
+        except (OSError, RuntimeError) as exc:  # no instance of inotify, or no thread, to be had
             return exc
         return None
 
