@@ -41,10 +41,7 @@ class AcceptsText(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One of the choices that the agent offers.
-
-    `value` names it whatever its label says; it is the label where nothing else is given.
-    """
+    """One of the choices that the agent offers; `value`, if not its label, names it as well."""
 
     label: str
     description: str = ""
@@ -318,16 +315,15 @@ class PendingQuestion:
         """What a settled card says of the answer's way to the agent; nothing if all went well."""
         if self.ending is None or not self.resumes:
             return ""
-        had_stopped = "The agent was parked" if self.parked else "The agent had stopped"
-        if self.late.taker_died:
-            had_stopped = "The agent received it, then its process died"
+        how = "was parked" if self.parked else "had stopped"
+        how = "received it, then its process died" if self.late.taker_died else how
         if self.delivered is DeliveryPath.LATE:
             has = "has the answer" if self.ending.answers else "knows how this ended"
-            return f"{had_stopped}; it was resumed and {has}."
+            return f"The agent {how}; it was resumed and {has}."
         if self.delivered is DeliveryPath.DISMISSED:
             return f"Not delivered, and dismissed: {self.late.error}"
         if self.state is State.RESUMING:
-            return f"{had_stopped}; resuming it."
+            return f"The agent {how}; resuming it."
         if self.state is State.UNDELIVERED:
             return f"Not delivered yet: {self.late.error}"
         return ""
@@ -343,8 +339,7 @@ class PendingQuestion:
 
     def with_card(self, card: CardRef) -> PendingQuestion:
         """Return this question with the card in place of that channel's earlier one."""
-        others = tuple(c for c in self.cards if c.channel != card.channel)
-        return replace(self, cards=(*others, card))
+        return replace(self, cards=(*(c for c in self.cards if c.channel != card.channel), card))
 
 
 @dataclass(frozen=True, slots=True)
