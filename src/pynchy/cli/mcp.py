@@ -12,14 +12,17 @@ from pynchy.cli.options import complete_groups, data_dir_option
 from pynchy.data_dir import DataFolder
 
 
-@click.command("mcp", short_help="Run the MCP server that an agent asks through.")
-@click.option(
+_group_option = click.option(
     "--group",
     required=True,
     metavar="NAME",
     shell_complete=complete_groups,
     help="The agent's group.",
 )
+
+
+@click.command("mcp", short_help="Run the MCP server that an agent asks through.")
+@_group_option
 @click.option(
     "--client",
     type=click.Choice(["claude", "codex", "opencode"]),
@@ -47,13 +50,7 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
 
 @click.command("hook", short_help="Let an agent end while it waits (a hook of Claude Code).")
 @click.argument("program", type=click.Choice(["claude"]))
-@click.option(
-    "--group",
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_groups,
-    help="The agent's group.",
-)
+@_group_option
 @data_dir_option
 def hook_command(program: str, group: str, data: DataFolder) -> None:
     r"""Decide on the call of a tool that asks a person: the event on stdin, the decision on stdout.

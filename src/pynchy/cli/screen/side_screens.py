@@ -245,7 +245,7 @@ class HistoryScreen(SideScreen):
     def _filter(self) -> None:
         typed = self.query_one("#search", Input).value.lower().split()
         self._shown = [v for v in self._views if all(word in search_text(v) for word in typed)]
-        nothing = "Nothing is over yet."
+        nothing = "Nothing has ended yet."
         if typed:
             all_ = len(self._views) < _MAX_OVER
             nothing = "Nothing fits." if all_ else f"Nothing fits among the newest {_MAX_OVER:,}."
