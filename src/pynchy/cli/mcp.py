@@ -11,7 +11,6 @@ from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
 from pynchy.cli.options import complete_groups, data_dir_option
 from pynchy.data_dir import DataFolder
 
-
 _group_option = click.option(
     "--group",
     required=True,
