@@ -277,6 +277,38 @@ def flood(box: Box) -> None:
         box.write(f"flood-{number}.{suffix}", junk)
 
 
+def masses(box: Box) -> None:
+    """Every kind of file, known and unknown, by the thousand, wherever it can be written."""
+    lease = json.dumps({"v": 1, "session_id": "s"}).encode()
+    ask = json.dumps(ASK | {"request_id": "mass"}).encode()
+    plain = {
+        "json": ask,
+        "half.json": ask[:-9],
+        "empty.json": b"",
+        "cancel.json": b'{"v": 1, "type": "ask_user:cancel", "request_id": "mass"}',
+        "withdraw.json": b'{"v": 1, "type": "ask_user:withdraw", "request_id": "mass"}',
+        "lease": lease,
+        "received": b"{}",
+        "resumed": b"{}",
+        "unknown": b"x",
+    }
+    odd: dict[str, Callable[[str, int], object]] = {
+        "folder": lambda name, fd: os.mkdir(name, 0o700, dir_fd=fd),
+        "folder.lease": lambda name, fd: os.mkdir(name, 0o700, dir_fd=fd),
+        "link.json": lambda name, fd: os.symlink(box.canary, name, dir_fd=fd),
+        "link.lease": lambda name, fd: os.symlink(box.canary, name, dir_fd=fd),
+        "pipe.received": lambda name, fd: os.mkfifo(name, 0o600, dir_fd=fd),
+        "pipe.lease": lambda name, fd: os.mkfifo(name, 0o600, dir_fd=fd),
+    }
+    for folder, count in ((box.tasks, 100), (box.responses, 5), (box.input, 5)):
+        for number in range(count * box.size):
+            for kind, data in plain.items():
+                box.write(f"mass-{number}.{kind}", data, folder)
+            for kind, make in odd.items():
+                with contextlib.suppress(OSError):
+                    make(f"mass-{number}.{kind}", folder)
+
+
 def ways_out(box: Box) -> list[str]:
     """Try the doors. Return those that were open to somebody who is not the host."""
     tries: dict[str, Callable[[], object]] = {
@@ -318,6 +350,7 @@ ATTACKS = {
         leases,
         clocks,
         flood,
+        masses,
     )
 }
 

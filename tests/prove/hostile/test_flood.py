@@ -16,8 +16,10 @@ from tests.acceptance.support import Host, MailboxAgent
 from tests.prove.conftest import Proof
 from tests.prove.hostile import flooder
 from tests.prove.hostile.conftest import StartHost
-from tests.prove.hostile.watching import Bystander, is_healthy, resident_mib
+from tests.prove.hostile.watching import Bystander, Opened, is_healthy, resident_mib
 from tests.waiting import DEADLINE_SECONDS
+
+from pynchy.ipc.leases import MAX_LEASES
 
 POLL_SECONDS = 0.0005
 PROGRAM = Path(flooder.__file__)
@@ -104,3 +106,30 @@ async def test_a_flood_costs_other_groups_little_more_than_a_busy_machine_does(
     if proof.scale != "sample":
         assert ratio < 3, p50  # the aim is 2; the machine is noisy
     shutil.rmtree(tmp_path / "elsewhere")
+
+
+async def test_of_masses_of_files_a_bounded_number_is_ever_opened(
+    start_host: StartHost, proof: Proof
+) -> None:
+    more = proof.choose(sample=300, prove=5_000, everything=20_000)
+    host = await start_host()
+    quiet, noisy = Bystander(host, "quiet"), Bystander(host, "noisy")
+    for each in (quiet, noisy):
+        await each.greeted()
+    for number in range(MAX_LEASES + more):
+        (noisy.agent.tasks / f"mass-{number}.lease").write_text('{"v": 1, "session_id": "s"}')
+    for number in range(more):
+        (noisy.agent.tasks / f"mass-{number}.received").touch()
+        (noisy.agent.tasks / f"mass-{number}").touch()
+
+    with Opened(noisy.agent.tasks) as opened:
+        for _ in range(2):
+            await quiet.is_served()
+            assert host.http("GET", "/api/agents").status == 200
+        code, line, _ = await host.cli("status", "--line")
+
+    leases = {name for name in opened.names if name.endswith(".lease")}
+    assert 0 < len(leases) <= MAX_LEASES
+    assert set(opened.names) - leases <= {""}
+    assert (code, "🤖" in line) == (0, True)
+    assert await host.stop() == 0

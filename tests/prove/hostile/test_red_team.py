@@ -19,9 +19,10 @@ from tests.prove.hostile import red_team
 from tests.prove.hostile.conftest import StartHost
 from tests.prove.hostile.watching import (
     Bystander,
+    cpu_seconds,
+    descriptors,
     disk_bytes,
     files_below,
-    is_healthy,
     resident_mib,
 )
 from tests.waiting import until
@@ -30,6 +31,7 @@ NOBODY = 65_534 if os.geteuid() == 0 else None
 CANARY = f"canary-{os.urandom(12).hex()}"
 PROGRAM = Path(red_team.__file__)
 MIB = 2**20
+SERVINGS = 8
 
 
 @dataclass
@@ -130,8 +132,10 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
     other = Bystander(host)
     await other.greeted()
     usual = [await other.is_served() for _ in range(3)]
+    usual_cost = await cost_of_serving(host, other)
     before, question = siege.others(), siege.question()
     rss, disk, log = resident_mib(host), disk_bytes(host.data), host.log.stat().st_size
+    fds = descriptors(host)
     size = proof.choose(sample=1, prove=20, everything=50)
     seconds = proof.choose(sample=0.5, prove=4.0, everything=20.0)
 
@@ -139,13 +143,16 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
     served = [await other.is_served()]
     while any(enemy.poll() is None for enemy in enemies):
         served.append(await other.is_served())
+        await is_told(host)
     escaped = [json.loads(enemy.communicate()[0]) for enemy in enemies]
     served += [await other.is_served() for _ in range(2)]
+    cost = await cost_of_serving(host, other)
 
     assert escaped == [[] for _ in attacks]
     assert [enemy.returncode for enemy in enemies] == [0 for _ in attacks]
     assert host.http("POST", "/api/sweep", {"dry_run": False}).status == 200
-    assert is_healthy(host)
+    troubles = host.http("GET", "/healthz").body["problems"]
+    assert all(trouble.startswith("group enemy ") for trouble in troubles), troubles
     assert siege.others() == before
     assert siege.question() == question
     assert siege.canary_is_seen() == []
@@ -157,12 +164,36 @@ async def judge(siege: Siege, attacks: list[str], proof: Proof) -> dict[str, obj
         "log_kib": round((host.log.stat().st_size - log) / 1024, 1),
         "bystander_ms": round(median(served) * 1_000),
         "bystander_before_ms": round(median(usual) * 1_000),
+        "descriptors": descriptors(host) - fds,
+        "cpu_ratio": round(cost / usual_cost, 1),
     }
     assert grown["rss_mib"] < proof.choose(sample=60, prove=120, everything=200)
     assert grown["disk_mib"] < 60
     assert grown["log_kib"] < 200
+    assert grown["descriptors"] < 50
+    assert grown["cpu_ratio"] < 10  # 64 where every lease is looked at whenever anybody asks
     assert median(served) < max(2, 20 * median(usual))
     return grown
+
+
+async def is_told(host: Host) -> None:
+    """Whoever looks at the host's figures gets them, also in a status bar."""
+    assert host.http("GET", "/api/status").status == 200
+    code, line, _ = await host.cli("status", "--line")
+    assert code == 0
+    assert "🤖" in line, line
+
+
+async def cost_of_serving(host: Host, other: Bystander) -> float:
+    """Return the processor time in which the other group is served and people look, each so often.
+
+    It is the host's own time, beside that of the same work before: no speed is judged.
+    """
+    begun = cpu_seconds(host)
+    for _ in range(SERVINGS):
+        await other.is_served()
+        assert host.http("GET", "/api/status").status == 200
+    return cpu_seconds(host) - begun
 
 
 async def restart_among_the_ruins(siege: Siege) -> None:
@@ -174,8 +205,8 @@ async def restart_among_the_ruins(siege: Siege) -> None:
 
     after = siege.question()
     assert (after["state"], after["ending"]) == (before["state"], before["ending"])
-    assert is_healthy(siege.host)
     assert siege.canary_is_seen() == []
+    assert await siege.host.stop() == 0
 
 
 # In the sample the enemy does everything at once; the longer runs take one thing after another.

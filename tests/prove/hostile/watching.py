@@ -1,10 +1,15 @@
 """What is seen of a host from outside: its process, its files, and whether it still serves."""
 
 import contextlib
+import ctypes
 import os
+import struct
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from tests.acceptance.support import Host, MailboxAgent
 from tests.waiting import until
@@ -23,6 +28,50 @@ def resident_mib(host: Host) -> float:
 
 def descriptors(host: Host) -> int:
     return len(os.listdir(f"/proc/{pid_of(host)}/fd"))
+
+
+def cpu_seconds(host: Host) -> float:
+    """How much processor time the host has had: what else the machine does is not in it."""
+    fields = Path(f"/proc/{pid_of(host)}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Opened:
+    """Counts what anybody opens in a folder, by its name; the folder itself is the empty name."""
+
+    _IN_OPEN = 0x20
+    _HEAD = struct.Struct("iIII")
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._over = threading.Event()
+        self.names: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        assert libc.inotify_add_watch(self._fd, os.fsencode(self._folder), self._IN_OPEN) >= 0
+        self._thread = threading.Thread(target=self._count)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        os.close(self._fd)
+
+    def _count(self) -> None:
+        while not self._over.wait(0.005):
+            with contextlib.suppress(BlockingIOError):
+                while data := os.read(self._fd, 2**20):
+                    self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            _, _, _, length = self._HEAD.unpack_from(data, at)
+            at += self._HEAD.size + length
+            self.names[os.fsdecode(data[at - length : at].rstrip(b"\0"))] += 1
 
 
 def files_below(folder: Path) -> Iterator[os.DirEntry[str]]:
