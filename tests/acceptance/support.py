@@ -195,6 +195,8 @@ class Host(Person):
         # For who looks at it in /proc: it is then started by its command, not forked.
         self.by_command = False
         self.log = data.parent / "host.log"
+        # Where its log goes instead of that file: a descriptor of the test's own.
+        self.log_to: int | None = None
         self._config = data.parent / "pynchy.toml"
         self._config.write_text(settings)
 
@@ -212,11 +214,12 @@ class Host(Person):
         command += arguments or ("--port", "0")
         process: subprocess.Popen[bytes] | Forked
         with output.open("wb") as out, self.log.open("ab") as log:
+            err = log.fileno() if self.log_to is None else self.log_to
             if may_fork() and not self.by_command:
-                process = forker().start(HURRIED, command, stdout=out.fileno(), stderr=log.fileno())
+                process = forker().start(HURRIED, command, stdout=out.fileno(), stderr=err)
             else:
                 process = subprocess.Popen(  # noqa: ASYNC220 - only starts it
-                    [PYNCHY, *command], stdout=out, stderr=log
+                    [PYNCHY, *command], stdout=out, stderr=err
                 )
         self.process = process
 

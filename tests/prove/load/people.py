@@ -8,6 +8,7 @@ import queue
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -163,6 +164,7 @@ class Scales:
 
     def __enter__(self) -> Self:
         self._begun = self._cpu()
+        self._woken = self._wakings()
         self._thread = threading.Thread(target=self._weigh)
         self._thread.start()
         return self
@@ -171,6 +173,17 @@ class Scales:
         self._over.set()
         self._thread.join()
         self.cpu_seconds = self._cpu() - self._begun
+        woken = Counter(self._wakings()) - Counter(self._woken)
+        self.restless_threads = sum(times > 1 for times in woken.values())
+
+    def _wakings(self) -> dict[str, int]:
+        """Return how often each thread has gone to sleep, and so was woken."""
+        found = {}
+        for thread in Path(f"/proc/{self._pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                told = (thread / "status").read_text()
+                found[thread.name] = int(told.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+        return found
 
     def _cpu(self) -> float:
         """Return the processor time that the process has had: other programs do not distort it."""
