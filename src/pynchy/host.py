@@ -201,7 +201,8 @@ class Host:
         self._lease_pool = ThreadPoolExecutor(_LEASE_THREADS, "leases")
         now = self._clock.now
         context = CoreContext(data.path, settings, channels, now, self._launchers, environ)
-        self._core = Core(replace(context, lease_pool=self._lease_pool))
+        store = FileStore(data.ipc, data.is_ours)
+        self._core = Core(replace(context, lease_pool=self._lease_pool, store=store))
         self._watcher: Watcher | None = None
         self._open_channels = OpenChannels(
             channels, self._core.answers, settings.send_timeout.total_seconds()

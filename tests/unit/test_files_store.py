@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from pynchy import wire
 from pynchy.model import Answer, DeliveryPath, Ending, GroupName, OutcomeKind, State
 from pynchy.pending.base import HistoryQuery
@@ -117,3 +119,23 @@ async def test_a_group_with_much_history_costs_another_group_none(tmp_path: Path
     assert 0 < removed < len(loud)
     assert "quiet" in {pending.group for pending in left}
     assert left[0].request_id == "q7"
+
+
+async def test_a_host_that_lost_its_folder_took_questions_that_the_next_one_never_saw(
+    tmp_path: Path,
+) -> None:
+    owners = iter([True, False, False, False, False])
+    store = FileStore(tmp_path, lambda: next(owners))
+    revision = await store.record(make_pending())
+
+    for write in (
+        store.record(make_pending("q2", short_id="s2")),
+        store.update(make_pending(title="another"), revision),
+        store.end(make_pending(), YES),
+        store.close(make_pending(), revision),
+    ):
+        with pytest.raises(OSError, match="another host"):
+            await write
+
+    (stored,) = await FileStore(tmp_path).load()
+    assert (stored.pending, stored.ending) == (make_pending(), None)

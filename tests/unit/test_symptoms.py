@@ -438,3 +438,15 @@ async def test_a_withdrawal_waits_for_a_question_that_could_not_be_recorded_yet(
     assert found is not None
     assert found.ending is not None
     assert found.ending.outcome == "withdrawn"
+
+
+async def test_a_host_whose_folder_was_moved_made_another_one_in_its_place(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    watcher = Watcher(data / "ipc", Looked())
+
+    watching = asyncio.create_task(watcher.run())
+    problem = await until(lambda: watcher.problem, "what the watcher says of it")
+
+    watching.cancel()
+    assert problem == "the mailboxes cannot be looked at (No such file or directory)"
+    assert not data.exists()

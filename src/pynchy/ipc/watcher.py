@@ -152,7 +152,8 @@ class Watcher:
             with os.scandir(self._ipc) as entries:
                 found = [e for e in entries if not e.name.startswith(".")]
         except FileNotFoundError:
-            self._ipc.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Not what is above it: a data folder that was moved must be free to come back.
+            self._ipc.mkdir(mode=0o700, exist_ok=True)
             return []
         good = [e for e in found if _GROUP.match(e.name) and e.is_dir(follow_symlinks=False)]
         for entry in found:

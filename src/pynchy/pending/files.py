@@ -11,12 +11,13 @@ writes of `close`, which `load` finishes.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -37,10 +38,15 @@ _FOLDERS = ("pending_questions", "outcomes", "history")
 
 
 class FileStore:
-    """A PendingStore and History below `ipc/<group>/`."""
+    """A PendingStore and History below `ipc/<group>/`.
 
-    def __init__(self, ipc: Path) -> None:
+    Nothing is written once `is_ours` says no: the host that has the folder by now has read it
+    already, and would never learn of a question or an ending that another one puts there.
+    """
+
+    def __init__(self, ipc: Path, is_ours: Callable[[], bool] = lambda: True) -> None:
         self._ipc = ipc
+        self._is_ours = is_ours
         self._closed_lately: dict[ShortId, tuple[GroupName, RequestId]] = {}
         self._prepared: set[GroupName] = set()
         # Whoever holds the folder's lock is the only writer, so that its own count is enough.
@@ -109,6 +115,10 @@ class FileStore:
     async def prune(self, before: datetime, max_bytes: int) -> int:
         """See History."""
         return await asyncio.to_thread(self._prune, before, max_bytes)
+
+    def _check_ours(self) -> None:
+        if not self._is_ours():
+            raise OSError(errno.ESTALE, "another host may use the data folder")
 
     def _check(self, key: Key, revision: int) -> None:
         if self._revisions[key] != revision:
@@ -195,6 +205,7 @@ class FileStore:
             return None
 
     def _record(self, pending: PendingQuestion) -> None:
+        self._check_ours()
         if pending.group not in self._prepared:
             self._prepare(pending.group)
         name = _name(pending.request_id)
@@ -212,6 +223,7 @@ class FileStore:
             return folder.create(_name(pending.request_id), data)
 
     def _update(self, pending: PendingQuestion) -> None:
+        self._check_ours()
         folder = self._folder(pending.group, "pending_questions")
         try:
             folder.replace(_name(pending.request_id), wire.pending_json(pending))
@@ -221,6 +233,7 @@ class FileStore:
             folder.replace(_name(pending.request_id), wire.pending_json(pending))
 
     def _end(self, pending: PendingQuestion, ending: Ending) -> Ending:
+        self._check_ours()
         name = _name(pending.request_id)
         self._folder(pending.group, "outcomes").make()
         if self._folder(pending.group, "outcomes").create(name, wire.ending_json(ending)):
@@ -231,6 +244,7 @@ class FileStore:
         return winner
 
     def _close(self, pending: PendingQuestion) -> None:
+        self._check_ours()
         name = _name(pending.request_id)
         self._prepare(pending.group)
         history = self._folder(pending.group, "history")
