@@ -36,7 +36,7 @@ from tests.prove.world import ANSWER_TTL, KEPT, RESUMABLE, WAIT, Inline, World, 
 from agent_runner.asking import Option, Question, Request, RequestId
 from agent_runner.asking import wire as agent_wire
 from pynchy import wire
-from pynchy.errors import AlreadyOver, DuplicateRequest, ReplyRejected
+from pynchy.errors import AlreadyOver, AmbiguousQuestion, DuplicateRequest, ReplyRejected
 from pynchy.ipc.leases import read_boot_id
 from pynchy.model import DeliveryPath, GroupName, Reply, State
 from pynchy.model import RequestId as HostRequestId
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
         self.world = World(self.folder, self.launcher, self.clock)
         self.run(self.world.start())
         for outcome in self.folder.glob("ipc/*/outcomes/*.json"):
-            asked = next(a for a in self.asked if a.request_id == outcome.stem)
+            asked = self.question_of(outcome.parent.parent.name, outcome.stem)
             assert self.found(asked).ending is not None, "a committed outcome was overlooked"
 
     def teardown(self) -> None:
@@ -207,7 +207,8 @@ class Machine(RuleBasedStateMachine):
 
     def new_question(self, group: str, *, has_default: bool) -> Asked:
         agent = self.living_agent(group)
-        request_id = f"q{len(self.asked)}"
+        # Groups use the same ids: nothing that is meant for one may reach the other's question.
+        request_id = f"q{sum(asked.group == group for asked in self.asked)}"
         question = Question(
             "Deploy?", options=(Option("Yes"), Option("No")), default="No" if has_default else None
         )
@@ -304,6 +305,16 @@ class Machine(RuleBasedStateMachine):
     @rule(asked=questions, who=st.sampled_from(PEOPLE), value=st.sampled_from(["1", "2", "maybe"]))
     def answer(self, asked: Asked, who: str, value: str) -> None:
         self.reply(asked, lambda: self.world.answers.answer(self.a_reply(asked, who, value)))
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE))
+    def answer_by_the_id_alone(self, asked: Asked, who: str) -> None:
+        """It is taken where one question has that id, and refused where several have it."""
+        reply = Reply(asked.request_id, who, "local", ("1",))
+        if [a.request_id for a in self.asked].count(asked.request_id) == 1:
+            self.reply(asked, lambda: self.world.answers.answer(reply))
+            return
+        with pytest.raises(AmbiguousQuestion):
+            self.run(self.world.answers.answer(reply))
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), turns=TURNS)
     def answer_and_crash(self, asked: Asked, who: str, turns: int) -> None:
@@ -439,7 +450,8 @@ class Machine(RuleBasedStateMachine):
         self.run(self.world.ask_handler.handle(GroupName(asked.group), envelope))
 
     def a_reply(self, asked: Asked, who: str, value: str = "") -> Reply:
-        return Reply(asked.request_id, who, "local", (value,) if value else ())
+        values = (value,) if value else ()
+        return Reply(asked.request_id, who, "local", values, group=GroupName(asked.group))
 
     def reply(self, asked: Asked, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         before = self.found(asked)
@@ -490,6 +502,9 @@ class Machine(RuleBasedStateMachine):
         assert found.delivered is not DeliveryPath.LIVE
         assert found.late.taker_died
 
+    def question_of(self, group: str, request_id: str) -> Asked:
+        return next(a for a in self.asked if (a.group, a.request_id) == (group, request_id))
+
     def pending(self, asked: Asked) -> Any:
         return self.world.index.get(asked.key)
 
@@ -523,7 +538,7 @@ class Machine(RuleBasedStateMachine):
 
     def end_runner(self, runner: FakeRunner, *, ok: bool, acknowledges: bool) -> None:
         self.a_resumed_session_is_told_again_what_it_may_have_lost()
-        asked = next(a for a in self.asked if a.request_id == runner.launch.request_id)
+        asked = self.question_of(runner.launch.group, str(runner.launch.request_id))
         receipt = self.folder / "ipc" / asked.group / "tasks" / f"{asked.request_id}.resumed"
         if acknowledges and not receipt.exists():
             receipt.touch()

@@ -284,14 +284,16 @@ def test_hypothesis_finds_no_other_error(
     proof.report(f"fuzz: {name}", hypothesis_inputs=count)
 
 
-LABELS = st.sampled_from([text for text in TEXTS if text.strip()]) | st.text(min_size=1)
+NUMERALS = tuple(map(str, range(1, 13)))
+NUMBERS = st.sampled_from(NUMERALS)
+LABELS = st.sampled_from([text for text in TEXTS if text.strip()]) | st.text(min_size=1) | NUMBERS
 
 
 @st.composite
 def replies_to_questions(draw: Any) -> tuple[Question, tuple[str, ...]]:
     labels = draw(st.lists(LABELS, max_size=12, unique_by=str.casefold))
     question = Question("Q?", options=tuple(map(Option, labels)), multi_select=draw(st.booleans()))
-    words = st.sampled_from([*labels, *TEXTS]) | st.text()
+    words = st.sampled_from([*labels, *TEXTS]) | st.text() | NUMBERS
     joined = st.lists(words, max_size=4).map(", ".join)
     return question, tuple(draw(st.lists(words | joined, max_size=6)))
 
@@ -315,6 +317,9 @@ def test_a_reply_becomes_an_answer_that_the_question_allows_or_is_refused(proof:
         except InvalidReply:
             return
         assert answer == matching.check(question, answer)
+        if len(values) == 1 and values[0] in NUMERALS:
+            place = question.labels[int(values[0]) - 1 : int(values[0])]
+            assert len({*place} | ({values[0]} & {*question.labels})) < 2, "a guess was made"
         assert set(answer.selected) <= set(question.labels)
         assert question.multi_select or len(answer.selected) <= 1
         assert answer.selected or (answer.text and answer.text.strip())
