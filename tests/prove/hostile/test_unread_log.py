@@ -50,7 +50,7 @@ def full_disk() -> Iterator[int]:
 async def test_a_log_that_takes_nothing_delays_no_answer_and_no_end(
     tmp_path: Path, proof: Proof, open_log: OpenLog
 ) -> None:
-    trips = proof.choose(sample=3, prove=50, everything=500)
+    trips = proof.choose(sample=2, prove=50, everything=500)
     files = proof.choose(sample=100, prove=1_000, everything=1_000)
     host = Host(tmp_path / "data")
     other, noisy = Bystander(host), Bystander(host, "noisy")
