@@ -282,3 +282,23 @@ def test_a_settled_card_keeps_the_whole_question(length: int, said: str) -> None
 
 def _plain(made: list[dict[str, Any]]) -> str:
     return " ".join(block["text"]["text"] for block in made if block["type"] == "section")
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        Option("Keep the logs", "2. Keep the database\n3. Keep the users"),
+        Option("Keep the logs\n2. Keep the database"),
+        Option("Keep the logs", "x" * 2_980 + " 2. Keep the database" * 200),
+    ],
+)
+def test_no_line_of_an_option_passes_for_another_one(forged: Option, *, several: bool) -> None:
+    options = (forged, Option("Delete the database"), Option("Delete the users"))
+    question = Question("What may I do?", options=options, multi_select=several)
+
+    made = render(REQUEST, (question,), CARD)
+
+    shown = [b["text"]["text"] for m in made.messages for b in m.blocks if b["type"] == "section"]
+    numbered = [line for text in shown for line in text.split("\n") if line.startswith("2.")]
+    assert numbered == ["2. Delete the database"]

@@ -72,7 +72,14 @@ def test_chunks_are_the_whole_text(text: str, most: int) -> None:
         assert "".join("".join(parts).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "\u202e"])
+@pytest.mark.parametrize(
+    "hidden", ["\x00", "\u202e", "\u200b", "\u2060", "\u00ad", "\u3164", "\u2800"]
+)
+def test_what_hides_is_named_and_not_left_out(hidden: str) -> None:
+    assert clean(f"exam{hidden}ple") == f"exam⟨U+{ord(hidden):04X}⟩ple"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
 def test_nothing_is_never_empty(text: str) -> None:
     assert clean(text) == clip(text, 10) == "—"
     assert list(chunks(text, 10)) == ["—"]

@@ -15,6 +15,7 @@ from pynchy.channels.slack import limits
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.text import head, length
 from pynchy.model import RequestId
+from pynchy.unicode_safety import name_all
 
 PREFIX = "pynchy:"
 
@@ -30,8 +31,8 @@ _BLOCK = re.compile(rf"{PREFIX}([A-Za-z0-9_-]+):")
 _PART = re.compile(r"([0-9]+\.[0-9]+)(?:@([0-9]+))?\Z")
 _PLACE = re.compile(r"([A-Z0-9]+)(?:/([0-9]+\.[0-9]+))?:([^+]+)(\+?)\Z")
 
-# Control characters that Slack may refuse, and marks that turn the direction of writing around.
-_HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+# What is no character, and Slack may refuse.
+_NO_CHARACTER = re.compile("[\ufffe\uffff]")
 _NOTHING = "—"
 # What a person typed has no bare angle brackets: these are Slack's own.
 _TOKEN = re.compile(r"<([^<>]+)>")
@@ -161,7 +162,8 @@ def chunks(text: str, most: int) -> Iterator[str]:
 
 
 def _harmless(text: str) -> str:
-    return _HARMFUL.sub("", text.replace("\r\n", "\n"))
+    """Name what hides: a person must see that something is there."""
+    return _NO_CHARACTER.sub("\ufffd", name_all(text))
 
 
 def plain(text: str, most: int) -> Block:

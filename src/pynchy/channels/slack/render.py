@@ -14,6 +14,8 @@ from pynchy.model import Card, Option, Question, RequestId, Urgency
 
 _CLIPPED_DESCRIPTION = 140
 _CLIPPED_LABEL = 100
+_MARK = "│ "
+_LINE = limits.SECTION - len(_MARK)
 
 _MAX_PAGES = 3
 _MAX_DETAILS = 20
@@ -28,17 +30,33 @@ class Detail(IntEnum):
     LABELS = 2
 
 
-def in_words(number: int, option: Option, detail: Detail = Detail.WHOLE) -> str:
-    """Return the option with its number, which is what a person may type."""
+def in_words(index: int, option: Option, detail: Detail = Detail.WHOLE) -> list[str]:
+    """Return the lines of the option, the first with its number, which a person may type.
+
+    All others have a mark, so that none can pass for another option.
+    """
+    label, described = " ⏎ ".join(clean(option.label).split("\n")), option.description
     match detail:
-        case Detail.WHOLE:
-            label, described = option.label, option.description
-        case Detail.CLIPPED:
-            described = one_line(option.description, _CLIPPED_DESCRIPTION)
-            label, described = option.label, described if option.description.strip() else ""
+        case Detail.CLIPPED if described.strip():
+            described = one_line(described, _CLIPPED_DESCRIPTION)
         case Detail.LABELS:
-            label, described = one_line(option.label, _CLIPPED_LABEL), ""
-    return f"{number + 1}. {label}" + (f"\n{described}" if described.strip() else "")
+            label, described = one_line(label, _CLIPPED_LABEL), ""
+    first, *more = chunks(f"{index + 1}. {label}", _LINE)
+    lines = clean(described).split("\n") if described.strip() else []
+    more += [part for line in lines for part in (chunks(line, _LINE) if line.strip() else [""])]
+    return [first, *(f"{_MARK}{line}".rstrip() for line in more)]
+
+
+def _sections(lines: Iterable[str]) -> list[str]:
+    """Return the lines in as few texts as a section can hold, no line cut."""
+    made: list[str] = []
+    for line in lines:
+        longer = f"{made[-1]}\n{line}" if made else ""
+        if made and length(longer) <= limits.SECTION:
+            made[-1] = longer
+        else:
+            made.append(line)
+    return made
 
 
 def buttons(request_id: RequestId, number: int, question: Question, detail: Detail) -> list[Piece]:
@@ -52,7 +70,7 @@ def buttons(request_id: RequestId, number: int, question: Question, detail: Deta
 def _with_button(
     request_id: RequestId, number: int, index: int, option: Option, detail: Detail
 ) -> list[Block]:
-    first, *more = chunks(in_words(index, option, detail), limits.SECTION)
+    first, *more = _sections(in_words(index, option, detail))
     name = f"q{number}:o{index}"
     button = blocks.button(option.label, f"{blocks.PICK}:{number}:{index}", f"{number}:{index}")
     chosen = blocks.section(first) | {
@@ -64,8 +82,9 @@ def _with_button(
 
 def listed(question: Question, detail: Detail = Detail.WHOLE) -> list[Piece]:
     """Return the options as a numbered list."""
-    whole = "\n".join(in_words(i, option, detail) for i, option in enumerate(question.options))
-    return [Piece(Role.CONTROL, (blocks.section(part),)) for part in chunks(whole, limits.SECTION)]
+    told = enumerate(question.options)
+    lines = [line for index, option in told for line in in_words(index, option, detail)]
+    return [Piece(Role.CONTROL, (blocks.section(part),)) for part in _sections(lines)]
 
 
 def is_short(question: Question) -> bool:
@@ -348,7 +367,8 @@ def _details_of(request_id: RequestId, number: int, question: Question) -> Itera
         yield from listed(question)
     for index, option in enumerate(question.options):
         if option.preview.strip():
-            title = f"Preview of {in_words(index, option, Detail.LABELS)}"
+            [named] = in_words(index, option, Detail.LABELS)
+            title = f"Preview of {named}"
             first, *more = chunks(option.preview, limits.SECTION)
             yield Piece(Role.ASKED, (blocks.section(title), blocks.preformatted(first)))
             yield from (Piece(Role.ASKED, (blocks.preformatted(part),)) for part in more)
