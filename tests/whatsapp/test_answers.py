@@ -11,7 +11,7 @@ from tests.slack.support import DEPLOY, YES_NO
 from tests.standins.whatsapp import STAND_IN, Person, SentText
 from tests.standins.whatsapp.events import reaction, text, wrapped
 from tests.standins.whatsapp.server import ACCOUNT, ACCOUNT_LID
-from tests.whatsapp.support import ANA, ANOTHER, Lobby, Room, chat_of
+from tests.whatsapp.support import ANA, ANOTHER, EVE, Lobby, Room, chat_of
 
 from agent_runner.asking import Outcome, Question
 
@@ -115,6 +115,16 @@ async def test_what_is_no_answer_is_left_alone(room: Room) -> None:
     assert await asked.answer() == (("No",), None)
     settled = await room.told("answered", "Ben", quoting=card)
     assert room.texts() == [card, settled]
+
+
+async def test_a_message_of_another_under_the_cards_id_is_not_the_card(room: Room) -> None:
+    asked, card = await room.asked()
+
+    room.ana.send(room.chat, text("1", card.message_id, "Pizza tonight? 1 yes", EVE))
+    room.ana.send(room.chat, reaction("1️⃣", card.message_id, EVE))
+    room.ben.say(room.chat, "2", quote=card)
+
+    assert await asked.answer() == (("No",), None)
 
 
 async def test_nothing_of_another_chat_is_kept(lobby: Lobby, room: Room) -> None:

@@ -90,9 +90,9 @@ def wrapped(wrapper: str, content: Json) -> Json:
     return {wrapper: {"message": content}}
 
 
-def reaction(emoji: str, message_id: str) -> Json:
-    """Return the content of a reaction; an empty one takes an earlier one back."""
-    return {"reactionMessage": {"key": {"ID": message_id}, "text": emoji}}
+def reaction(emoji: str, message_id: str, by: str = "") -> Json:
+    """Return the content of a reaction to a message; an empty one takes an earlier one back."""
+    return {"reactionMessage": {"key": {"ID": message_id, "participant": by}, "text": emoji}}
 
 
 def group(chat: str, name: str) -> Json:

@@ -48,7 +48,8 @@ class Person:
     def react(self, chat: str, emoji: str, to: SentText | str) -> str:
         """React to a message."""
         target = to if isinstance(to, str) else to.message_id
-        return self.send(chat, events.reaction(emoji, target))
+        by = "" if isinstance(to, str) else self._whatsapp.account
+        return self.send(chat, events.reaction(emoji, target, by))
 
     def send(
         self, chat: str, content: Json, *, message_id: str = "", at: float | None = None

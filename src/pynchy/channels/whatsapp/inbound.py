@@ -162,6 +162,7 @@ class InboundProcessor:
         return said.from_me and self._context.outbox.is_ours(said.message_id, said.text)
 
     async def _weigh(self, name: str, said: InboundMessage, tasks: asyncio.TaskGroup) -> None:
+        said = self._about_its_author(said)
         entries = self._spoken_to(said)
         self._recognise(said, entries)
         reading = _read(said, [_as_first_read(entry.card, said) for entry in entries])
@@ -175,6 +176,15 @@ class InboundProcessor:
             told = await self._decide(said, reading, entry)
             if told:
                 tasks.create_task(_guarded(self._say(entry.address, told, entry, _quote(said))))
+
+    def _about_its_author(self, said: InboundMessage) -> InboundMessage:
+        """Let nobody's message pass for a card: an id is its sender's choice."""
+        own, server = self._context.own_forms(), said.quoted_by.rpartition("@")[2]
+        # Who the account is by a number says nothing of an author by the other kind of address.
+        known = [form for form in own if form.endswith(f"@{server}")]
+        if not said.about or not known or said.quoted_by in known:
+            return said
+        return replace(said, about=f"{said.quoted_by} {said.about}")
 
     def _spoken_to(self, said: InboundMessage) -> list[ChatCard]:
         """Return the cards of the chat that this person may answer."""

@@ -99,8 +99,17 @@ def _with_content(said: InboundMessage, message: Message) -> InboundMessage | No
     if message.HasField("reactionMessage"):
         reaction = message.reactionMessage
         # One without a text takes an earlier reaction back.
-        made = replace(said, what=What.REACTION, text=reaction.text, about=reaction.key.ID)
-        return made if reaction.text else None
+        if not reaction.text:
+            return None
+        # Whose message it is about: the sender's own, or a participant's of a group.
+        own = said.senders[0] if reaction.key.fromMe and said.senders else ""
+        return replace(
+            said,
+            what=What.REACTION,
+            text=reaction.text,
+            about=reaction.key.ID,
+            quoted_by=normal(reaction.key.participant) or own,
+        )
     for text, context in _texts(message):
         if text.strip():
             return _quoting(replace(said, text=text), context)
