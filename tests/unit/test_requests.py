@@ -53,6 +53,10 @@ def test_options_may_be_plain_strings_and_unknown_fields_are_ignored() -> None:
         ({"questions": [{"question": "x", "options": ["a b", "a  b"]}]}, "labels must differ"),
         ({"questions": [{"question": "x", "options": ["a b", "a\u00a0b"]}]}, "labels must differ"),
         ({"questions": [{"question": "x", "options": ["a", "a\u200b"]}]}, "labels must differ"),
+        (
+            {"questions": [{"question": "x", "options": ["\u00e9", "e\u0301"]}]},
+            "labels must differ",
+        ),
         ({"questions": [{"question": "x", "options": ["a b", "a\u3000b"]}]}, "could not tell"),
         ({"questions": [{"question": "x", "options": [""]}]}, "options.0.label"),
         ({"questions": [{"question": "x", "options": ["a"] * 101}]}, "at most 100 items"),

@@ -19,6 +19,7 @@ _RISKY_IN_JSON = re.compile(f"[{CONTROLS}{HIDDEN}{SURROGATES}]")
 # Terminals do not agree on how wide these are: a line of them runs out of sight.
 _OF_NO_WIDTH = re.compile("([\u200d\U0001f3fb-\U0001f3ff])\\1*")
 _LINE_BREAK = " ⏎ "
+_EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n){4,}")
 _GAP = re.compile(r"[^\S\n]{4,}")
 # What a list prints of one text, whatever an agent put into it; `pynchy show` prints the whole.
 _MAX_LINE = 500
@@ -29,6 +30,8 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 def clean(text: str) -> str:
     """Return the text as it may be shown in a terminal, whole; line breaks stay."""
     named = name_all(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4))
+    # Many empty lines would push what follows out of sight.
+    named = _EMPTY_LINES.sub(lambda gap: f"\n⟨{gap[0].count(chr(10)) - 1} empty lines⟩\n", named)
     return _OF_NO_WIDTH.sub(number_of, named)
 
 

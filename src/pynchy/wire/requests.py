@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import re
+import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
@@ -69,7 +70,8 @@ def _option(value: object) -> object:
 
 def _as_seen(label: str) -> str:
     """Return what a person can tell of a label: neither case, kinds of space nor what is hidden."""
-    return " ".join(strip_hidden(label).casefold().split())
+    seen = unicodedata.normalize("NFC", strip_hidden(label)).casefold()
+    return " ".join(seen.split())
 
 
 def _as_list(value: object) -> object:

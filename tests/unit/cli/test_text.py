@@ -60,6 +60,11 @@ def test_lines_that_are_put_into_one_stay_whole() -> None:
     assert flat("Yes" + " " * 74 + "2  No") == "Yes ⟨74 spaces⟩ 2  No"
 
 
+def test_empty_lines_push_nothing_out_of_sight() -> None:
+    assert clean("Drop it?" + "\n \n" * 100 + "Ended") == "Drop it?\n⟨199 empty lines⟩\nEnded"
+    assert clean("one\n\n\ntwo") == "one\n\n\ntwo"
+
+
 def test_a_long_text_of_escapes_is_cleaned_in_no_time() -> None:
     hostile = "\x1b]\x1b[" * 100_000
 
