@@ -20,9 +20,9 @@ def note_when_resumed() -> None:
     """Taking the receipt is the first thing that the resumed coroutine does."""
     claim = Mailbox.claim
 
-    def timed(mailbox: Mailbox, request_id: RequestId) -> bool:
+    def timed(mailbox: Mailbox, request_id: RequestId, lease: str = "") -> bool:
         resumed_at[request_id] = time.monotonic_ns()
-        return claim(mailbox, request_id)
+        return claim(mailbox, request_id, lease)
 
     Mailbox.claim = timed  # type: ignore[method-assign]
 
