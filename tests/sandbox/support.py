@@ -45,7 +45,7 @@ class Boxes:
 
     def settings(self, code: str, interpreter: str = sys.executable, **settings: Any) -> str:
         """Return a launcher table for a visitor that does what the code says."""
-        program = self.work / "visitor"
+        program = Path(settings.get("runner", self.work / "visitor"))
         program.write_text(f"#!/usr/bin/env {interpreter}\n{PRELUDE}\n{code}\n{REPORT}")
         program.chmod(0o755)
         told = {"kind": "bubblewrap", "agent": "claude", "runner": str(program)}

@@ -75,13 +75,15 @@ report["home"], report["cwd"] = os.environ["HOME"], os.getcwd()
 async def test_it_sees_neither_other_groups_nor_questions_nor_the_token_nor_its_owner(
     boxes: Boxes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden = boxes.work / "hidden"
+    hidden = tmp_path / "shown" / "hidden"
+    hidden.parent.mkdir()
     hidden.write_text("hush")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-passed")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not for agents")
     env = {"OWNER_HOME": str(Path.home()), "HIDDEN": str(hidden)}
     env["SETTINGS"] = str(tmp_path / "pynchy.toml")
-    await boxes.open(SIGHT, env=env, pass_env=["ANTHROPIC_API_KEY"], hide=[str(hidden)])
+    told = {"read": [str(hidden.parent)], "hide": [str(hidden)]}
+    await boxes.open(SIGHT, env=env, pass_env=["ANTHROPIC_API_KEY"], **told)
     agents = [MailboxAgent(boxes.host.group(name)) for name in ("team", "other")]
     for agent in agents:
         agent.ask()

@@ -176,22 +176,6 @@ def test_a_container_that_would_show_the_token_in_a_folder_to_read_is_not_made(
         docker(data, environ, read=[str(data.parent)]).program(launch)
 
 
-def test_what_the_agent_could_move_out_of_its_cover_is_not_said_to_be_hidden(
-    data: Path, launch: Launch, environ: dict[str, str], tmp_path: Path
-) -> None:
-    work = tmp_path / "work"
-    (work / "deep").mkdir(parents=True)
-    for secret in (work / "deep" / "secret", work / "secret"):
-        secret.touch()
-
-    deep = {"workspace": str(work), "hide": [str(work / "deep" / "secret")]}
-    with pytest.raises(DeliveryFailed, match="the agent may move"):
-        bubblewrap(data, environ, **deep).program(launch)
-
-    argv = bubblewrap(data, environ, workspace=str(work), hide=[str(work / "secret")])
-    assert str(work / "secret") in argv.program(launch).argv
-
-
 def test_the_hosts_own_settings_are_hidden_or_the_box_is_not_made(
     data: Path, launch: Launch, environ: dict[str, str], tmp_path: Path
 ) -> None:

@@ -17,16 +17,10 @@ from agent_runner import boxed, cores
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor, syscall_filter
 from pynchy.launchers.base import Launch
+from pynchy.launchers.box_folders import pynchys_own, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.process import check_agent, find_runner
-from pynchy.launchers.sandbox import (
-    Bind,
-    Sandbox,
-    SandboxLauncher,
-    pynchys_own,
-    resolved,
-    run_alone,
-)
+from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
 
 PROGRAM = "bwrap"
 # The smallest box that needs all that a true one needs.

@@ -19,6 +19,7 @@ from pathlib import Path
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
+from pynchy.launchers.box_folders import outermost, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher
 from pynchy.model import SessionId
@@ -43,9 +44,10 @@ class DockerLauncher(SandboxLauncher):
 
     def inside(self, path: Path) -> str:
         """See SandboxLauncher."""
-        home, workspace = self._settings.places(self._data, self._group, {})
-        known = {self._data / "ipc" / self._group: IPC}
-        known |= {Path(home).resolve(): HOME, Path(workspace).resolve(): WORKSPACE}
+        places = resolved(map(Path, self._settings.places(self._data, self._group, {})))
+        known = dict(zip(places, (HOME, WORKSPACE), strict=False))
+        given = outermost([*places, *resolved(self._settings.write)])
+        known = {self._data / "ipc" / self._group: IPC} | {p: known.get(p, str(p)) for p in given}
         for outside, inside in known.items():
             if path.is_relative_to(outside):
                 return str(inside / path.relative_to(outside))

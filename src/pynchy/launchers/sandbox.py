@@ -12,7 +12,6 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,78 +20,20 @@ from pynchy.config import LauncherSettings, split_address
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
+from pynchy.launchers.box_folders import (
+    PYNCHY,
+    check_binds,
+    leads_through,
+    outermost,
+    resolved,
+)
 from pynchy.launchers.command import runner_environ
 from pynchy.launchers.jobs import JobLauncher, Program
 from pynchy.model import GroupName
-
-# Where the package is that runs.
-PYNCHY = Path(__file__).resolve().parents[2]
+from pynchy.safe_folder import Folder
 
 # The agent's own: its folders in the mailbox, and whether it may write there.
 MAILBOX = {"tasks": True, "responses": False, "input": False}
-
-
-def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
-    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
-    data = data.resolve()
-    places = resolved(tuple(map(Path, settings.places(data, group, {}))))
-    writable = [*places, *resolved(settings.write)]
-    for why in (
-        *_reach_data(settings, writable, data, data / "boxes" / group),
-        *_can_be_replaced(settings, writable),
-        *_missing(settings),
-    ):
-        raise DeliveryFailed(why)
-
-
-def _reach_data(
-    settings: LauncherSettings, writable: list[Path], data: Path, own: Path
-) -> Iterator[str]:
-    readable = resolved(settings.read)
-    for path in [*writable, *readable]:
-        if path.is_relative_to(data) and not path.is_relative_to(own):
-            yield f"{path} lies in pynchy's data folder, which no agent may see"
-    for path in writable:
-        if data.is_relative_to(path):
-            yield f"{path} holds pynchy's data folder, so no agent may write there"
-    for path in readable:
-        # bubblewrap shows such a folder with nothing in the data folder's place.
-        if settings.kind == "docker" and data.is_relative_to(path):
-            yield f"{path} holds pynchy's data folder, which no agent may see"
-
-
-def _can_be_replaced(settings: LauncherSettings, writable: list[Path]) -> Iterator[str]:
-    bound = [*resolved(settings.read, settings.write), *pynchys_own(), PYNCHY]
-    for path in writable:
-        for other in bound:
-            # Who can write a folder can put a link in the place of what is bound below it.
-            if other != path and other.is_relative_to(path):
-                yield f"{other} lies in {path}, where the agent may write"
-        for hidden in resolved(settings.hide):
-            # A cover cannot be moved, but the folder around it can: the next one misses then.
-            if path in hidden.parent.parents:
-                yield f"{hidden} cannot be hidden: the agent may move {hidden.parent}"
-
-
-def _missing(settings: LauncherSettings) -> Iterator[str]:
-    for path in resolved(settings.read, settings.write, settings.hide):
-        if not path.exists():
-            yield f"{path} is not there"
-
-
-def pynchys_own() -> list[Path]:
-    """Return where the Python is that runs us, with agent_runner and what that needs."""
-    runner = Path(agent_runner.__file__).resolve().parents[1]
-    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
-    with suppress(OSError):
-        # A Python may be a link in its venv to a place that is nowhere else named.
-        places.add(Path(sys.executable).resolve().parents[1])
-    return sorted(places)
-
-
-def resolved(*groups: tuple[Path, ...]) -> list[Path]:
-    """Return where the paths lead."""
-    return [path.expanduser().resolve() for group in groups for path in group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +105,12 @@ class SandboxLauncher(JobLauncher):
     def program(self, launch: Launch) -> Program:
         """See JobLauncher."""
         settings = self._settings
-        home, workspace, cwd = self._places(launch)
         check_binds(settings, self._data, self._group)
         self._check_settings_file()
-        for folder in (home, workspace):
-            self._make(folder)
+        home, workspace, cwd = self._places(launch)
+        given = outermost([home, workspace, *resolved(settings.write)])
+        for folder in sorted((home, workspace)):
+            self._make(folder, given)
         agent = launch.chosen or settings.agent or ""
         mailbox = launch.ipc_dir.resolve()
         launch = replace(launch, ipc_dir=mailbox)
@@ -180,7 +122,7 @@ class SandboxLauncher(JobLauncher):
         initial = mailbox / launch.initial.resolve().relative_to(mailbox)
         command = [self.runner(), "--initial", self.inside(initial), "--agent", agent]
         command += ["--session", launch.session_id, *settings.args]
-        binds = list(self._binds(mailbox, home, workspace))
+        binds = list(self._binds(mailbox, given))
         env["HOME"] = self.inside(home)
         made = self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
         return replace(made, folders=tuple(str(bind.source) for bind in binds if bind.writable))
@@ -202,13 +144,13 @@ class SandboxLauncher(JobLauncher):
     def _places(self, launch: Launch) -> tuple[Path, Path, Path]:
         """Return home, workspace and working folder. Raise DeliveryFailed if they do not fit."""
         own_home, own_workspace = self._settings.places(self._data, self._group, self._environ)
-        if launch.home and Path(launch.home).resolve() != Path(own_home).resolve():
+        home, workspace = resolved([Path(own_home), Path(own_workspace)])
+        if launch.home and resolved([Path(launch.home)]) != [home]:
             raise DeliveryFailed(
                 f"this session began with the home {launch.home}, which is not that of its box; "
                 f'to resume it, set home = "{launch.home}"'
             )
-        home, workspace = Path(own_home).resolve(), Path(own_workspace).resolve()
-        cwd = Path(launch.cwd).resolve() if launch.cwd else workspace
+        [cwd] = resolved([Path(launch.cwd)]) if launch.cwd else [workspace]
         shown = [home, workspace, *resolved(self._settings.read, self._settings.write)]
         if not any(cwd.is_relative_to(path) for path in shown):
             raise DeliveryFailed(
@@ -225,20 +167,37 @@ class SandboxLauncher(JobLauncher):
         if not self.can_cover:
             given += resolved(self._settings.read)
         for path in given:
-            if own.resolve().is_relative_to(path):
+            if leads_through(own, [path]):
                 raise DeliveryFailed(f"pynchy's settings file {own} lies in {path}: move it")
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: Path, given: list[Path]) -> None:
         """Create the home or the workspace if it is not there, for the agent alone."""
-        if not folder.is_dir():
+        around = next((path for path in given if path in folder.parents), None)
+        if around is not None:
+            self._make_below(around, folder)
+        elif not folder.is_dir():
             folder.mkdir(mode=0o700, parents=True)
             if self._uid is not None:
                 os.chown(folder, self._uid, self._uid)
 
-    def _binds(self, mailbox: Path, home: Path, workspace: Path) -> Iterator[Bind]:
+    def _make_below(self, around: Path, folder: Path) -> None:
+        """Create it where the agent may have put anything: no link there leads us elsewhere."""
+        below = Folder(around, *folder.relative_to(around).parts)
+        try:
+            if below.exists():
+                return
+            if self._uid is not None:
+                # What we made could be another folder by the time that we give it away.
+                raise DeliveryFailed(f"{folder} is not there: make it for user {self._uid}")
+            below.make()
+        except OSError as exc:
+            why = f"{folder} cannot be made: {exc.strerror}"
+            raise DeliveryFailed(f"{why}; remove what is in its place") from exc
+
+    def _binds(self, mailbox: Path, given: list[Path]) -> Iterator[Bind]:
         for path in resolved(self._settings.read):
             yield Bind(path, self.inside(path), writable=False)
-        for path in dict.fromkeys([home, workspace, *resolved(self._settings.write)]):
+        for path in given:
             yield Bind(path, self.inside(path), writable=True)
         for name, writable in MAILBOX.items():
             yield Bind(mailbox / name, self.inside(mailbox / name), writable)

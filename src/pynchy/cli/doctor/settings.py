@@ -23,10 +23,10 @@ from pynchy.config import (
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
+from pynchy.launchers.box_folders import check_binds
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
-from pynchy.launchers.sandbox import check_binds
 from pynchy.misspelling import similar_group
 
 _SECONDS = 20.0

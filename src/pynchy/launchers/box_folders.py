@@ -1,0 +1,174 @@
+"""The folders of a box: which of them the agent may write, and what may be looked up in them.
+
+Who can write a folder can put a link in the place of anything in it. So nothing that we bind, make
+or run outside of a box is looked up in a folder that an agent may write.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import agent_runner
+from pynchy.config import GroupSettings, LauncherSettings
+from pynchy.errors import DeliveryFailed
+
+# Where the package is that runs.
+PYNCHY = Path(__file__).resolve().parents[2]
+_MAX_LINKS = 40
+
+
+def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
+    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
+    data = data.resolve()
+    named = _named(settings, data, group)
+    writable = resolved(named)
+    for why in (
+        *_lead_elsewhere(named),
+        *_reach_data(settings, writable, data, data / "boxes" / group),
+        *_can_be_replaced(settings, writable),
+        *_missing(settings),
+    ):
+        raise DeliveryFailed(why)
+
+
+def outermost(places: Iterable[Path]) -> list[Path]:
+    """Return the places that lie in no other one: these show the others as well."""
+    known = dict.fromkeys(places)
+    return [path for path in known if not any(_is_below(path, other) for other in known)]
+
+
+def writable_by_agents(groups: Mapping[str, GroupSettings], data: Path) -> list[Path]:
+    """Return all folders that agents in boxes may write."""
+    found: list[Path] = []
+    for name, group in groups.items():
+        if group.launcher is not None and group.launcher.is_box:
+            places = _named(group.launcher, data.resolve(), name)
+            # A place that was made a link is no longer given to anybody.
+            while stray := _strays(places):
+                places = [path for path in places if path not in stray]
+            found += resolved(places)
+    return list(dict.fromkeys(found))
+
+
+def find_program(name: str, search: str | None, writable: Iterable[Path]) -> str | None:
+    """Return where on that PATH a program is that no agent can replace; None if nowhere."""
+    return shutil.which(name, path=safe_search(name, search, writable))
+
+
+def safe_search(name: str, search: str | None, writable: Iterable[Path]) -> str:
+    """Return the PATH without folders in which an agent could put a program of that name."""
+    folders = (os.defpath if search is None else search).split(os.pathsep)
+    kept = [Path(folder) for folder in folders if Path(folder).is_absolute()]
+    places = list(writable)
+    return os.pathsep.join(str(path) for path in kept if not leads_through(path / name, places))
+
+
+def leads_through(path: Path, places: Iterable[Path]) -> Path | None:
+    """Return the first of the places in which something on the way to the path is looked up."""
+    way = list(_way_to(path))
+    return next((place for place in places if any(f.is_relative_to(place) for f in way)), None)
+
+
+def pynchys_own() -> list[Path]:
+    """Return where the Python is that runs us, with agent_runner and what that needs."""
+    runner = Path(agent_runner.__file__).resolve().parents[1]
+    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
+    with suppress(OSError):
+        # A Python may be a link in its venv to a place that is nowhere else named.
+        places.add(Path(sys.executable).resolve().parents[1])
+    return sorted(places)
+
+
+def resolved(*groups: Iterable[Path]) -> list[Path]:
+    """Return where the paths lead."""
+    # Not Path.resolve: links in a circle, which an agent can make, would be an error of its own.
+    return [Path(os.path.realpath(p.expanduser())) for group in groups for p in group]
+
+
+def _named(settings: LauncherSettings, data: Path, group: str) -> list[Path]:
+    """Return the folders that the agent may write as they are named: home, workspace, others."""
+    return [*map(Path, settings.places(data, group, {})), *settings.write]
+
+
+def _reach_data(
+    settings: LauncherSettings, writable: list[Path], data: Path, own: Path
+) -> Iterator[str]:
+    readable = resolved(settings.read)
+    for path in [*writable, *readable]:
+        if path.is_relative_to(data) and not path.is_relative_to(own):
+            yield f"{path} lies in pynchy's data folder, which no agent may see"
+    for path in writable:
+        if data.is_relative_to(path):
+            yield f"{path} holds pynchy's data folder, so no agent may write there"
+    for path in readable:
+        # bubblewrap shows such a folder without the data folder.
+        if settings.kind == "docker" and data.is_relative_to(path):
+            yield f"{path} holds pynchy's data folder, which no agent may see"
+
+
+def _lead_elsewhere(named: list[Path]) -> Iterator[str]:
+    for path in _strays(named):
+        yield (
+            f"{path} leads to {resolved([path])[0]} by a link in a folder where the agent "
+            f"may write: remove the link, or name another folder"
+        )
+
+
+def _strays(named: list[Path]) -> list[Path]:
+    """Return the places that are looked up in another one, and do not lie in any."""
+    real = dict(zip(named, resolved(named), strict=True))
+    found = []
+    for path, place in real.items():
+        others = [other for other in real.values() if other != place]
+        if leads_through(path, others) and not any(_is_below(place, other) for other in others):
+            found.append(path)
+    return found
+
+
+def _can_be_replaced(settings: LauncherSettings, writable: list[Path]) -> Iterator[str]:
+    bound = [*settings.read, *settings.write, *pynchys_own(), PYNCHY, Path(sys.executable)]
+    for path in bound:
+        if place := leads_through(path, writable):
+            yield f"{path} lies in {place}, where the agent may write"
+    for path in settings.hide:
+        if place := leads_through(path, writable):
+            why = f"it lies in {place}, where the agent may write; move it out of there"
+            yield f"{path} cannot be hidden: {why}"
+
+
+def _missing(settings: LauncherSettings) -> Iterator[str]:
+    for path in resolved(settings.read, settings.write, settings.hide):
+        if not path.exists():
+            yield f"{path} is not there"
+
+
+def _is_below(path: Path, other: Path) -> bool:
+    return path != other and path.is_relative_to(other)
+
+
+def _way_to(path: Path) -> Iterator[Path]:
+    """Yield the folders in which a part of the path is looked up, links followed."""
+    at, links = Path("/"), 0
+    todo = [*reversed(path.expanduser().absolute().parts[1:])]
+    while todo:
+        part = todo.pop()
+        if part == os.pardir:
+            at = at.parent
+            continue
+        yield at
+        try:
+            target = (at / part).readlink()
+        except OSError:  # no link, or nothing is there
+            at /= part
+            continue
+        links += 1
+        if links > _MAX_LINKS:  # a circle, as the kernel sees it
+            return
+        if target.is_absolute():
+            at = Path("/")
+        todo += reversed([part for part in target.parts if part != target.anchor])

@@ -1,0 +1,133 @@
+"""The folders of a box: none is reached through what an agent could have changed."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pynchy.config import GroupSettings
+from pynchy.errors import DeliveryFailed
+from pynchy.launchers.base import Launch
+from pynchy.launchers.jobs import JobLauncher, Program
+from pynchy.launchers.kinds import LauncherContext, make_launcher
+from pynchy.model import GroupName, RequestId, SessionId
+
+GROUP = GroupName("team")
+Ask = Callable[..., Program]
+
+
+@pytest.fixture(params=["bubblewrap", "docker"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    return tools(tmp_path / "programs")
+
+
+def tools(folder: Path) -> Path:
+    """Put programs that make boxes into a folder."""
+    folder.mkdir(parents=True)
+    for name in ("bwrap", "docker"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def ask(tmp_path: Path, programs: Path, kind: str) -> Ask:
+    """Return what asks for a box with these settings."""
+    mailbox = tmp_path / "data" / "ipc" / GROUP
+    for name in ("tasks", "responses", "input"):
+        (mailbox / name).mkdir(parents=True)
+    initial = mailbox / "input" / "q1" / "initial.json"
+    launch = Launch(GROUP, SessionId("s1"), "q1", 1, initial, mailbox, RequestId("q1"))
+
+    def program(**settings: Any) -> Program:
+        table = {"launcher": {"kind": kind, "agent": "claude", **settings}}
+        group = GroupSettings.model_validate(table)
+        context = LauncherContext(tmp_path / "data", GROUP)
+        environ = {"PATH": str(programs), "HOME": str(tmp_path)}
+        launcher = make_launcher(context, group, environ)
+        assert isinstance(launcher, JobLauncher)
+        return launcher.program(launch)
+
+    return program
+
+
+@pytest.mark.parametrize(("outer", "inner"), [("home", "workspace"), ("workspace", "home")])
+def test_a_place_in_another_one_is_made_there_and_needs_no_mount_of_its_own(
+    tmp_path: Path, kind: str, ask: Ask, outer: str, inner: str
+) -> None:
+    around = tmp_path / "around"
+
+    program = ask(**{outer: str(around), inner: str(around / "a" / "b")})
+
+    assert (around / "a" / "b").is_dir()
+    assert program.folders == (str(around), str(tmp_path / "data" / "ipc" / GROUP / "tasks"))
+    words = " ".join(program.argv)
+    assert f"--bind {around}/a" not in words
+    if kind == "docker":
+        assert f"source={around}/a" not in words
+        inside = {"home": "/home/agent", "workspace": "/workspace"}[outer]
+        told = {"home": f"HOME={inside}/a/b", "workspace": f"--workdir {inside}/a/b"}
+        assert told[inner] in words
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [("a", "../victim"), ("a/b", "../../victim"), ("a", "/")]
+)
+def test_a_place_in_another_one_that_became_a_link_is_not_followed(
+    tmp_path: Path, ask: Ask, name: str, target: str
+) -> None:
+    around, victim = tmp_path / "around", tmp_path / "victim"
+    victim.mkdir()
+    (around / name).parent.mkdir(parents=True)
+    (around / name).symlink_to(target)
+
+    with pytest.raises(DeliveryFailed, match="remove the link, or name another folder"):
+        ask(home=str(around), workspace=str(around / "a" / "b"))
+
+    assert list(victim.iterdir()) == []
+
+
+def test_links_in_a_circle_where_the_workspace_was_are_told_of(tmp_path: Path, ask: Ask) -> None:
+    (tmp_path / "around").mkdir()
+    (tmp_path / "around" / "a").symlink_to("a")
+
+    with pytest.raises(DeliveryFailed, match="remove what is in its place"):
+        ask(home=str(tmp_path / "around"), workspace=str(tmp_path / "around" / "a"))
+
+
+@pytest.mark.parametrize("how", ["read", "write", "python"])
+def test_what_is_reached_by_a_link_that_the_agent_may_change_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask, how: str
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    for folder in (work, elsewhere):
+        folder.mkdir()
+    (work / "link").symlink_to(elsewhere)
+    settings: dict[str, Any] = {how: [str(work / "link")]}
+    if how == "python":
+        # As in a virtual environment that the project has a link to.
+        (elsewhere / "python").symlink_to(sys.executable)
+        monkeypatch.setattr(sys, "executable", str(work / "link" / "python"))
+        settings = {}
+
+    with pytest.raises(DeliveryFailed, match=r"where the agent may write"):
+        ask(workspace=str(work), **settings)
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"])
+@pytest.mark.parametrize("secret", ["secret", "deep/secret"])
+def test_what_lies_where_the_agent_may_write_is_not_said_to_be_hidden(
+    tmp_path: Path, ask: Ask, secret: str
+) -> None:
+    (tmp_path / "work" / "deep").mkdir(parents=True)
+    (tmp_path / "work" / secret).touch()
+
+    with pytest.raises(DeliveryFailed, match=r"cannot be hidden: it lies in .*/work, where"):
+        ask(workspace=str(tmp_path / "work"), hide=[str(tmp_path / "work" / secret)])
