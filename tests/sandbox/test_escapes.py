@@ -1,10 +1,15 @@
 """What an agent in a box leaves behind for the next one, or holds on to, leads nowhere."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from tests.acceptance.support import Host
 from tests.sandbox.support import GROUP, Boxes
+from tests.waiting import until
+
+from pynchy.launchers import syscall_filter
 
 # The workspace lies in the home, and the agent may move all that lies there.
 SWAP = """
@@ -38,3 +43,99 @@ async def test_a_workspace_in_the_home_that_became_a_link_gives_no_folder_of_the
     assert list(victim.iterdir()) == []
     assert code != 0
     assert "remove the link" in err
+
+
+# All calls that make a user namespace, in which the agent could undo the box's mounts.
+NAMESPACES = """
+import ctypes, signal, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_USER, CLONE3 = 0x10000000, 435
+CLONE, CLONE_FLAGS_AT = json.loads(os.environ["CLONE"])
+
+def call(what, *arguments):
+    result = what(*map(ctypes.c_long, arguments))
+    if result == 0:
+        os._exit(0)
+    return errno.errorcode[ctypes.get_errno()] if result < 0 else "done"
+
+flags = NEW_USER | signal.SIGCHLD
+flags = (0, flags) if CLONE_FLAGS_AT else (flags, 0)
+report["clone"] = call(libc.syscall, CLONE, *flags, 0, 0, 0)
+report["clone3"] = call(libc.syscall, CLONE3, 0, 0)
+report["with others"] = attempt(lambda: subprocess.run(["unshare", "-Urm", "true"]).returncode)
+result = libc.unshare(NEW_USER)
+report["unshare"] = errno.errorcode[ctypes.get_errno()] if result < 0 else "done"
+import threading
+threads = [threading.Thread(target=report.__setitem__, args=("thread", "done"))]
+threads[0].start(), threads[0].join()
+report["process"] = os.popen("echo hi").read()
+"""
+
+
+@pytest.mark.parametrize("more", ["", "[groups.team]\nagent_uid = 54321\n"])
+async def test_no_user_namespace_can_be_made_in_it(boxes: Boxes, more: str) -> None:
+    if more and os.getuid():
+        pytest.skip("only root can start an agent as another user")
+    abi = syscall_filter.own_abi()
+    boxes.work.chmod(0o777)
+    await boxes.open(NAMESPACES, more, env={"CLONE": json.dumps([abi.clone, abi.clone_flags_at])})
+
+    assert await boxes.visit() == {
+        "clone": "EPERM",
+        "clone3": "ENOSYS",
+        "unshare": "EPERM",
+        "with others": 1,
+        "thread": "done",
+        "process": "hi\n",
+    }
+
+
+# Looks before and after what is hidden from it was replaced outside.
+LOOK = """
+shown = pathlib.Path(os.environ["SHOWN"])
+def told():
+    texts = {p: attempt(pathlib.Path(p).read_text) for p in json.loads(os.environ["PATHS"])}
+    # The log of the host lies there as well.
+    names = lambda p: sorted(n for n in os.listdir(p) if not n.startswith("host"))
+    return [texts, {str(p): names(p) for p in (shown, shown / "deep")}]
+
+report["before"] = told()
+pathlib.Path("here").touch()
+while not os.path.exists("go"):
+    time.sleep(0.05)
+report["after"] = told()
+report["write"] = write(shown / "x")
+"""
+
+
+async def test_what_is_hidden_stays_so_when_it_is_replaced_outside(
+    boxes: Boxes, tmp_path: Path
+) -> None:
+    shown = tmp_path / "shown"
+    (shown / "deep").mkdir(parents=True)
+    boxes.host = Host(shown / "data")
+    secrets = [shown / "secret", shown / "deep" / "secret", shown / "pynchy.toml"]
+    open_to_all = [shown / "public", shown / "deep" / "public", shown / "link"]
+    for path in (*secrets[:2], *open_to_all[:2]):
+        path.write_text(f"first {path.name}")
+    open_to_all[2].symlink_to("public")
+    token = shown / "data" / "token"
+    env = {"SHOWN": str(shown)}
+    env["PATHS"] = json.dumps([str(path) for path in (*secrets, token, *open_to_all)])
+    hide = [str(path) for path in secrets[:2]]
+    await boxes.open(LOOK, read=[str(shown)], hide=hide, env=env)
+    session_id = boxes.host.run(GROUP)
+    await until((boxes.work / "here").exists, "the visitor")
+
+    for path in secrets:
+        (tmp_path / "new").write_bytes(path.read_bytes())
+        (tmp_path / "new").replace(path)
+    (boxes.work / "go").touch()
+    await boxes.host.session_is(session_id, "ended")
+
+    report = boxes.report()
+    hidden = dict.fromkeys(map(str, (*secrets, token)), "ENOENT")
+    public = dict.fromkeys(map(str, open_to_all), "first public")
+    names = {str(shown): ["data", "deep", "link", "public"], str(shown / "deep"): ["public"]}
+    assert report["before"] == report["after"] == [{**hidden, **public}, names]
+    assert report["write"] == "EROFS"

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_runner import boxed, cores
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor, syscall_filter
 from pynchy.launchers.base import Launch
-from pynchy.launchers.box_folders import pynchys_own, resolved
+from pynchy.launchers.box_folders import outermost, pynchys_own, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.process import check_agent, find_runner
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
@@ -25,7 +27,7 @@ from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
 PROGRAM = "bwrap"
 # The smallest box that needs all that a true one needs.
 TRIAL = [
-    *("--unshare-user-try", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"),
+    *("--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"),
     *("--dev", "/dev", "--proc", "/proc", "--size", "65536", "--perms", "1777"),
     *("--tmpfs", "/tmp", "--", "true"),  # noqa: S108 - the box has its own
 ]
@@ -54,6 +56,8 @@ _LOOKED_UP = (
 _DANGEROUS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 # They name the keys of everybody whose user is the agent's.
 _TELLTALE = ("/proc/keys", "/proc/key-users")
+# More mounts than that take long to make.
+_MAX_PIECES = 1000
 _HARMLESS = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM", "TZ", "USER", "LOGNAME")
 
 
@@ -85,7 +89,7 @@ class BubblewrapLauncher(SandboxLauncher):
             raise DeliveryFailed("bwrap is not installed (Debian: apt-get install bubblewrap)")
         syscall_filter.own_abi()
         self._check_sight(box)
-        argv = [program, *self._namespaces(), "--seccomp", sandbox_monitor.FILTER]
+        argv = [program, *self._namespaces(program), "--seccomp", sandbox_monitor.FILTER]
         argv += [*self._root(), *self._mounts(box.binds)]
         # The folder may be closed to all but the agent's user, who is not there yet.
         first = self.first(run_alone(boxed.__name__), box.command, *self._first_options(box))
@@ -95,14 +99,14 @@ class BubblewrapLauncher(SandboxLauncher):
         return Program(self.monitored(argv, "--deaf", *self._watched()), None, env)
 
     def hidden(self) -> list[Path]:
-        """Return what is empty in the box though it lies among programs, nothing in another."""
+        """Return what is left out of the box though it lies among programs, nothing in another."""
         home = Path(self._environ.get("HOME", "/")).resolve()
-        paths = {p for p in (home, *self._covered()) if p.exists() and _is_program(p)}
-        return sorted(p for p in paths if not any(o != p and p.is_relative_to(o) for o in paths))
+        return outermost(sorted({p for p in (home, *self._left_out()) if _is_program(p)}))
 
-    def _covered(self) -> list[Path]:
+    def _left_out(self) -> list[Path]:
+        """Return what no folder of the box shows."""
         own = () if self.settings_file is None else (self.settings_file,)
-        return resolved(self._settings.hide, own)
+        return [*resolved(self._settings.hide, own), self._data]
 
     def shown(self) -> list[Path]:
         """Return what of ours is shown though it does not lie among programs."""
@@ -112,23 +116,26 @@ class BubblewrapLauncher(SandboxLauncher):
         return self._settings.network == "host"
 
     def _is_hidden(self, path: Path) -> bool:
-        covers = (*self.hidden(), self._data)
-        return not _is_program(path) or any(path.is_relative_to(cover) for cover in covers)
+        return not _is_program(path) or any(path.is_relative_to(p) for p in self.hidden())
 
-    def _namespaces(self) -> list[str]:
+    def _namespaces(self, program: str) -> list[str]:
         argv = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
         argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if self._uid is None:
-            argv.append("--unshare-user-try")
+            argv += user_namespace(program)
         else:
             # Only until the first program has become the agent's user.
             argv += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         return argv if self._is_online() else [*argv, "--unshare-net"]
 
+    def _view(self, *more: Path) -> View:
+        uid = os.getuid() if self._uid is None else self._uid
+        return View([*self._left_out(), *more], uid)
+
     def _root(self) -> Iterator[str]:
-        size = str(self._settings.memory)
+        size, view = str(self._settings.memory), self._view(*self.hidden())
         for path in _PROGRAMS:
-            yield from _as_it_is(path, path)
+            yield from view.as_it_is(path, path)
         yield from ("--dev", "/dev", "--proc", "/proc")
         yield from ("--size", size, "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108 - of the box
         yield from ("--size", size, "--perms", "1777", "--tmpfs", str(_TMP))
@@ -137,31 +144,35 @@ class BubblewrapLauncher(SandboxLauncher):
                 yield from ("--ro-bind", name, name)
         for name in _TELLTALE:
             if os.path.lexists(name):
-                yield from _cover(Path(name))
+                yield from ("--ro-bind", "/dev/null", name)
         for path in (p for pattern in _LOOKED_UP for p in sorted(Path("/etc").glob(pattern))):
             # A link may lead to where nothing is in the box.
-            yield from _as_it_is(path, path if _is_program(path.resolve()) else path.resolve())
-        for hidden in self.hidden():
-            yield from _cover(hidden)
+            yield from view.as_it_is(path, path if _is_program(path.resolve()) else path.resolve())
 
     def _mounts(self, binds: list[Bind]) -> Iterator[str]:
-        shown = [Bind(path, str(path), writable=False) for path in self.shown()]
-        early = [bind for bind in binds if not bind.source.is_relative_to(self._data)]
-        for bind in [*shown, *early]:
+        view = self._view()
+        shown = {*self.shown(), *(bind.source for bind in binds if not bind.writable)}
+        # Folders before what lies in them.
+        read = sorted(path for path in shown if not path.is_relative_to(self._data))
+        for path in read:
+            yield from self._way_to(path)
+            if view.is_partial(path):
+                yield from view.in_pieces(path, path, "--tmpfs")
+            else:
+                yield from ("--ro-bind", str(path), str(path))
+        early = [b for b in binds if b.writable and not b.source.is_relative_to(self._data)]
+        for bind in early:
             yield from self._bind(bind)
         # Only now: one of those may hold the data folder.
         yield from self._way_to(self._data)
         yield from ("--tmpfs", str(self._data))
         for bind in binds:
-            if bind not in early:
+            if bind.source.is_relative_to(self._data):
                 yield from self._bind(bind)
-        for path in self._covered():
-            if any(path.is_relative_to(bind.source) for bind in binds):
-                yield from _cover(path)
         # Last: until now these had to take what is bound below them.
-        for hidden in (*self.hidden(), self._data, Path("/dev"), Path("/")):
-            if hidden.is_dir():
-                yield from ("--remount-ro", str(hidden))
+        partial = [path for path in read if view.is_partial(path) and path.is_dir()]
+        for folder in (*partial, self._data, Path("/dev"), Path("/")):
+            yield from ("--remount-ro", str(folder))
 
     def _bind(self, bind: Bind) -> Iterator[str]:
         yield from self._way_to(bind.source)
@@ -201,20 +212,82 @@ class BubblewrapLauncher(SandboxLauncher):
                     )
 
 
+def user_namespace(program: str) -> list[str]:
+    """Return how bwrap is told to give a box a user namespace, and none below it."""
+    if os.getuid() and not Path(program).stat().st_mode & stat.S_ISUID:
+        return ["--unshare-user", "--disable-userns"]
+    # Root, or a bwrap that is root's: it can do without, and the filter refuses others.
+    return ["--unshare-user-try"]
+
+
 def _is_program(path: Path) -> bool:
     """Return True for what lies where programs are; the path is one that was resolved."""
     return any(path.is_relative_to(place) for place in _PROGRAMS)
 
 
-def _as_it_is(path: Path, source: Path) -> Iterator[str]:
-    """Show what is there: a link as a link."""
-    if not path.exists():
-        return
-    yield from _folders(path.parents)
-    if source.is_symlink():
-        yield from ("--symlink", str(source.readlink()), str(path))
-    else:
-        yield from ("--ro-bind", str(source), str(path))
+@dataclass(frozen=True, slots=True)
+class View:
+    """How folders of the machine are shown to a user: without what is left out of them."""
+
+    left_out: list[Path]
+    uid: int
+
+    def as_it_is(self, path: Path, source: Path) -> Iterator[str]:
+        """Show at that path what is there, a link as a link."""
+        if not path.exists() or any(source.is_relative_to(hidden) for hidden in self.left_out):
+            return
+        yield from _folders(path.parents)
+        if source.is_symlink():
+            yield from ("--symlink", str(source.readlink()), str(path))
+        elif self.is_partial(source):
+            yield from self.in_pieces(path, source, "--dir")
+        else:
+            yield from ("--ro-bind", str(source), str(path))
+
+    def is_partial(self, source: Path) -> bool:
+        """Return True if something in it is left out, or all of it."""
+        return any(hidden.is_relative_to(source) for hidden in self.left_out)
+
+    def in_pieces(self, path: Path, source: Path, how: str) -> Iterator[str]:
+        """Show what lies in the folder one by one, with the path made as bwrap is told.
+
+        Nothing is put over the rest: the kernel takes a cover away when what lies beneath it is
+        replaced outside.
+        """
+        if not source.is_dir():
+            return
+        yield from ("--perms", self._mode(source), how, str(path))
+        for entry in self._entries(source):
+            inside = path / entry.name
+            if entry.is_symlink():
+                yield from ("--symlink", str(entry.readlink()), str(inside))
+            elif self.is_partial(entry):
+                yield from self.in_pieces(inside, entry, "--dir")
+            else:
+                # Somebody may have removed it by then.
+                yield from ("--ro-bind-try", str(entry), str(inside))
+
+    def _entries(self, source: Path) -> list[Path]:
+        if source in self.left_out:
+            return []
+        hidden = next(path for path in self.left_out if path.is_relative_to(source))
+        try:
+            entries = sorted(source.iterdir())
+        except OSError as exc:
+            why = f"{exc.strerror} in {source}"
+        else:
+            if len(entries) <= _MAX_PIECES:
+                return entries
+            why = f"{source} has more than {_MAX_PIECES} other entries"
+        raise DeliveryFailed(f"{hidden} cannot be left out: {why}; move it to a folder of its own")
+
+    def _mode(self, folder: Path) -> str:
+        """Return the mode of what stands for the folder: the user may do as much in both."""
+        if os.getuid():
+            return "0755"
+        info = folder.stat()
+        bits = (info.st_mode >> 6 if info.st_uid == self.uid else info.st_mode) & 0o5
+        return f"{bits * 0o111:04o}"
 
 
 def _folders(parents: Iterable[Path]) -> Iterator[str]:
@@ -222,10 +295,6 @@ def _folders(parents: Iterable[Path]) -> Iterator[str]:
     for parent in sorted(parents):
         if parent != Path("/"):
             yield from ("--perms", "0755", "--dir", str(parent))
-
-
-def _cover(path: Path) -> Iterator[str]:
-    yield from ("--tmpfs", str(path)) if path.is_dir() else ("--ro-bind", "/dev/null", str(path))
 
 
 def _ways_to(program: str | None) -> list[Path]:

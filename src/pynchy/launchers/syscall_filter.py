@@ -1,9 +1,10 @@
-"""The system calls that a box is refused: the kernel's key store, and ways to services outside.
+"""The system calls that a box is refused: keys, user namespaces, and ways to services outside.
 
-Keys belong to a user and a login, whatever namespace asks for them; a socket file can be connected
-to wherever it is seen, also on a read-only mount; and some kinds of socket know no namespaces. So
-none of these calls is let through. A call of another machine's ABI would have other numbers: no
-program for it runs in a box.
+Keys belong to a user and a login, whatever namespace asks for them; in a user namespace of its own
+an agent could look beneath the box's mounts, and use up those that other boxes need; a socket file
+can be connected to wherever it is seen, also on a read-only mount; and some kinds of socket know no
+namespaces. So none of these calls is let through. A call of another machine's ABI would have other
+numbers: no program for it runs in a box.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ _AF_NETLINK = 16
 _PAIRED = (SOCK_STREAM, SOCK_SEQPACKET)
 _TYPE_MASK = 0xF
 _IO_URING_SETUP = 425
+_CLONE3 = 435
+_NEW_USER_NAMESPACE = 0x1000_0000
 _X32_BIT = 0x4000_0000
 _JOIN_SESSION_KEYRING = 1
 
 # Of classic BPF, and of seccomp(2).
-_LOAD, _AND, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_IF_EQUAL, _IF_AT_LEAST, _IF_ANY = 0x15, 0x35, 0x45
 _ALLOW, _ERRNO = 0x7FFF_0000, 0x0005_0000
 _NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
 
@@ -52,6 +56,10 @@ class Abi:
     keys: tuple[int, int, int]
     socket: int
     socketpair: int
+    clone: int
+    unshare: int
+    # Which argument of clone they are.
+    clone_flags_at: int = 0
     # All calls of sockets in one, with arguments that a filter cannot see.
     socketcall: int | None = None
     is_x32_possible: bool = False
@@ -66,14 +74,19 @@ class Abi:
 # The three calls are add_key, request_key and keyctl.
 _GENERIC = (217, 218, 219)
 _ABIS = {
-    "x86_64": Abi(0xC000_003E, (248, 249, 250), 41, 53, is_x32_possible=True),
-    "i686": Abi(0x4000_0003, (286, 287, 288), 359, 360, socketcall=102),
-    "aarch64": Abi(0xC000_00B7, _GENERIC, 198, 199),
-    "armv7l": Abi(0x4000_0028, (309, 310, 311), 281, 288),
-    "riscv64": Abi(0xC000_00F3, _GENERIC, 198, 199),
-    "loongarch64": Abi(0xC000_0102, _GENERIC, 198, 199),
-    "ppc64le": Abi(0xC000_0015, (269, 270, 271), 326, 333, socketcall=102),
-    "s390x": Abi(0x8000_0016, (278, 279, 280), 359, 360, socketcall=102, is_big_endian=True),
+    "x86_64": Abi(0xC000_003E, (248, 249, 250), 41, 53, 56, 272, is_x32_possible=True),
+    "i686": Abi(0x4000_0003, (286, 287, 288), 359, 360, 120, 310, socketcall=102),
+    "aarch64": Abi(0xC000_00B7, _GENERIC, 198, 199, 220, 97),
+    "armv7l": Abi(0x4000_0028, (309, 310, 311), 281, 288, 120, 337),
+    "riscv64": Abi(0xC000_00F3, _GENERIC, 198, 199, 220, 97),
+    "loongarch64": Abi(0xC000_0102, _GENERIC, 198, 199, 220, 97),
+    "ppc64le": Abi(0xC000_0015, (269, 270, 271), 326, 333, 120, 282, socketcall=102),
+    "s390x": Abi(
+        *(0x8000_0016, (278, 279, 280), 359, 360, 120, 303),
+        clone_flags_at=1,
+        socketcall=102,
+        is_big_endian=True,
+    ),
 }
 _32_BITS_OF = {"x86_64": "i686", "aarch64": "armv7l", "armv8l": "armv7l"}
 
@@ -94,6 +107,7 @@ def filter_bytes(abi: Abi, *, with_sockets: bool) -> bytes:
     Without sockets there are none but those of the box's own network, and pairs.
     """
     steps = [*_only_own_abi(abi), *(step for call in abi.keys for step in _refuse(call))]
+    steps += _refuse_user_namespaces(abi)
     if not with_sockets:
         steps += _refuse_sockets(abi)
     return b"".join(struct.pack("=HBBI", *step) for step in [*steps, _allow()])
@@ -121,6 +135,16 @@ def _only_own_abi(abi: Abi) -> Iterator[Instruction]:
 def _refuse(call: int) -> Iterator[Instruction]:
     yield Instruction(_IF_EQUAL, 0, 1, call)
     yield _fail(errno.EPERM)
+
+
+def _refuse_user_namespaces(abi: Abi) -> Iterator[Instruction]:
+    for call, flags_at in ((abi.clone, abi.clone_flags_at), (abi.unshare, 0)):
+        is_one = Instruction(_IF_ANY, 0, 1, _NEW_USER_NAMESPACE)
+        flags = _argument(abi, flags_at)
+        yield from _in_call(call, [flags, is_one, _fail(errno.EPERM), _allow()])
+    # Its flags lie in memory, which a filter cannot see; who is told so takes clone instead.
+    yield Instruction(_IF_EQUAL, 0, 1, _CLONE3)
+    yield _fail(errno.ENOSYS)
 
 
 def _refuse_sockets(abi: Abi) -> Iterator[Instruction]:

@@ -24,7 +24,7 @@ from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
 from pynchy.launchers.box_folders import check_binds
-from pynchy.launchers.bubblewrap import PROGRAM, TRIAL
+from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
 from pynchy.misspelling import similar_group
@@ -55,9 +55,9 @@ def _bubblewrap(check: str, uid: int | None) -> Finding:
     if uid not in {None, os.getuid()} and os.getuid():
         fix = "remove agent_uid, or run the host as root"
         return problem(check, f"only root can start its agent as user {uid}", fix)
-    if shutil.which(PROGRAM) is None:
+    if (program := shutil.which(PROGRAM)) is None:
         return problem(check, "bwrap is not on the PATH", "apt-get install bubblewrap")
-    if why := _failure([PROGRAM, *TRIAL]):
+    if why := _failure([program, *user_namespace(program), *TRIAL]):
         fix = "allow user namespaces (kernel.unprivileged_userns_clone, AppArmor), or update bwrap"
         return problem(check, f"bwrap cannot make a box here: {why}", fix)
     return fine(check, "bwrap makes boxes here")
