@@ -333,9 +333,10 @@ class Host:
     def _make_launchers(self, environ: Mapping[str, str]) -> dict[GroupName, Launcher]:
         own = None if self._origin is None else self._origin.path
         launchers: dict[GroupName, Launcher] = {}
+        every = self._settings.launchers()
         for name, group in self._settings.groups.items():
             if group.launcher is not None:
-                context = LauncherContext(self._data.path, GroupName(name), own)
+                context = LauncherContext(self._data.path, GroupName(name), own, every)
                 launchers[GroupName(name)] = make_launcher(context, group, environ)
         return launchers
 

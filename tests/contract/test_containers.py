@@ -169,7 +169,7 @@ async def test_an_engine_that_cannot_be_asked_is_reported_and_stops_nothing(
     launcher = launcher_of(tmp_path, {"PATH": str(tmp_path)})
     await launcher.adopt()
 
-    with pytest.raises(DeliveryFailed, match="could not start docker: No such file"):
+    with pytest.raises(DeliveryFailed, match="docker is not on the PATH"):
         await launcher.start(launch)
 
     await launcher.close()

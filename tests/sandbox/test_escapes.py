@@ -139,3 +139,27 @@ async def test_what_is_hidden_stays_so_when_it_is_replaced_outside(
     names = {str(shown): ["data", "deep", "link", "public"], str(shown / "deep"): ["public"]}
     assert report["before"] == report["after"] == [{**hidden, **public}, names]
     assert report["write"] == "EROFS"
+
+
+PLANT = """
+program = pathlib.Path("bin/bwrap")
+program.parent.mkdir(exist_ok=True)
+program.write_text(f"#!/bin/sh\\ntouch {os.environ['OUTSIDE']}\\nexec /usr/bin/bwrap \\"$@\\"\\n")
+program.chmod(0o755)
+"""
+
+
+async def test_a_bwrap_that_it_leaves_on_the_hosts_path_is_never_run(
+    boxes: Boxes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    monkeypatch.setenv("PATH", f"{boxes.work / 'bin'}:{os.environ['PATH']}")
+    boxes.host.by_command = True
+    await boxes.open(PLANT, env={"OUTSIDE": str(outside)})
+
+    await boxes.visit()
+    await boxes.visit()
+    await boxes.host.cli("doctor")
+
+    assert (boxes.work / "bin" / "bwrap").exists()
+    assert not outside.exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pynchy.config import GroupSettings
+from pynchy.config import Settings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers.base import Launch
 from pynchy.launchers.jobs import JobLauncher, Program
@@ -46,12 +46,15 @@ def ask(tmp_path: Path, programs: Path, kind: str) -> Ask:
     initial = mailbox / "input" / "q1" / "initial.json"
     launch = Launch(GROUP, SessionId("s1"), "q1", 1, initial, mailbox, RequestId("q1"))
 
-    def program(**settings: Any) -> Program:
-        table = {"launcher": {"kind": kind, "agent": "claude", **settings}}
-        group = GroupSettings.model_validate(table)
-        context = LauncherContext(tmp_path / "data", GROUP)
-        environ = {"PATH": str(programs), "HOME": str(tmp_path)}
-        launcher = make_launcher(context, group, environ)
+    def program(*, search: str = str(programs), others: Any = None, **settings: Any) -> Program:
+        told = {"kind": kind, "agent": "claude"}
+        tables = {GROUP: settings, **({} if others is None else {"other": others})}
+        every = Settings.model_validate(
+            {"groups": {name: {"launcher": told | table} for name, table in tables.items()}}
+        )
+        context = LauncherContext(tmp_path / "data", GROUP, None, every.launchers())
+        environ = {"PATH": search, "HOME": str(tmp_path)}
+        launcher = make_launcher(context, every.group(GROUP), environ)
         assert isinstance(launcher, JobLauncher)
         return launcher.program(launch)
 
@@ -131,3 +134,38 @@ def test_what_lies_where_the_agent_may_write_is_not_said_to_be_hidden(
 
     with pytest.raises(DeliveryFailed, match=r"cannot be hidden: it lies in .*/work, where"):
         ask(workspace=str(tmp_path / "work"), hide=[str(tmp_path / "work" / secret)])
+
+
+@pytest.mark.parametrize("whose", ["its own", "another group's"])
+@pytest.mark.parametrize("how", ["in it", "by a link in it", "by a link to it"])
+def test_a_program_that_an_agent_may_have_put_on_the_path_is_not_run(
+    tmp_path: Path, programs: Path, ask: Ask, whose: str, how: str
+) -> None:
+    work = tmp_path / "work"
+    planted = tools(work / "bin")
+    if how == "by a link in it":
+        (work / "venv").symlink_to(tools(tmp_path / "elsewhere"))
+        planted = work / "venv"
+    elif how == "by a link to it":
+        (tmp_path / "link").symlink_to(planted)
+        planted = tmp_path / "link"
+    settings = {"workspace": str(work)} if whose == "its own" else {}
+    others = None if whose == "its own" else {"workspace": str(work)}
+
+    program = ask(search=f"{planted}:relative:{programs}", others=others, **settings)
+
+    assert any(word.startswith(f"{programs}/") for word in program.argv)
+    assert not any(word.startswith(f"{planted}/") for word in (*program.argv, *program.after))
+    with pytest.raises(DeliveryFailed, match="is not run, since an agent may have put it there"):
+        ask(search=str(planted), others=others, **settings)
+
+
+@pytest.mark.parametrize("kind", ["docker"])
+def test_an_engine_finds_no_helper_where_an_agent_may_write(
+    tmp_path: Path, programs: Path, ask: Ask
+) -> None:
+    work = tmp_path / "work"
+
+    program = ask(search=f"{work}/bin:{programs}", workspace=str(work))
+
+    assert program.env["PATH"] == str(programs)

@@ -229,7 +229,8 @@ def test_a_container_has_its_mounts_limits_labels_and_no_way_out(
     program = launcher.program(launch)
 
     argv, home = program.argv, data / "boxes" / GROUP
-    assert argv[:4] == ["docker", "run", "--rm", "--init"]
+    engine = str(Path(environ["PATH"], "docker"))
+    assert argv[:4] == [engine, "run", "--rm", "--init"]
     assert values_of(argv, "--mount") == [
         f"type=bind,source={home}/home,target=/home/agent",
         f"type=bind,source={home}/workspace,target=/workspace",
@@ -261,7 +262,7 @@ def test_a_container_has_its_mounts_limits_labels_and_no_way_out(
     assert program.env["HOME"] == environ["HOME"]
     command = argv[argv.index("pynchy-agent") + 1 :]
     assert command[:3] == ["agent_runner", "--initial", "/ipc/input/q1/initial.json"]
-    assert program.after == ("docker", "rm", "--force", launcher.name(launch.session_id))
+    assert program.after == (engine, "rm", "--force", launcher.name(launch.session_id))
 
 
 def test_a_container_may_have_a_network_another_user_and_another_engine(
@@ -271,7 +272,7 @@ def test_a_container_may_have_a_network_another_user_and_another_engine(
 
     argv = docker(data, environ, uid=54321, **told).program(launch).argv
 
-    assert argv[:2] == ["podman", "run"]
+    assert argv[:2] == [str(Path(environ["PATH"], "podman")), "run"]
     assert values_of(argv, "--user") == ["54321:54321"]
     assert (values_of(argv, "--network"), values_of(argv, "--cpus")) == (["bridge"], ["2"])
     assert argv.index("--cpus") < argv.index("mine:1")

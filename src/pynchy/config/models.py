@@ -321,3 +321,7 @@ class Settings(_Table):
     def group(self, name: str) -> GroupSettings:
         """Return the group's settings, or the defaults for a group without a table."""
         return self.groups.get(name, _WITHOUT_TABLE)
+
+    def launchers(self) -> dict[str, LauncherSettings]:
+        """Return the launchers by the groups that have one."""
+        return {name: g.launcher for name, g in self.groups.items() if g.launcher is not None}

@@ -14,11 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import agent_runner
-from pynchy.config import GroupSettings, LauncherSettings
+from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 
 # Where the package is that runs.
 PYNCHY = Path(__file__).resolve().parents[2]
+_TO_INSTALL = {"bwrap": " (Debian: apt-get install bubblewrap)"}
 _MAX_LINKS = 40
 
 
@@ -42,30 +43,41 @@ def outermost(places: Iterable[Path]) -> list[Path]:
     return [path for path in known if not any(_is_below(path, other) for other in known)]
 
 
-def writable_by_agents(groups: Mapping[str, GroupSettings], data: Path) -> list[Path]:
-    """Return all folders that agents in boxes may write."""
+def writable_by_agents(launchers: Mapping[str, LauncherSettings], data: Path) -> list[Path]:
+    """Return all folders that the agents of these groups may write in their boxes."""
     found: list[Path] = []
-    for name, group in groups.items():
-        if group.launcher is not None and group.launcher.is_box:
-            places = _named(group.launcher, data.resolve(), name)
+    for group, settings in launchers.items():
+        if settings.is_box:
+            places = _named(settings, data.resolve(), group)
             # A place that was made a link is no longer given to anybody.
             while stray := _strays(places):
                 places = [path for path in places if path not in stray]
             found += resolved(places)
-    return list(dict.fromkeys(found))
+    return found
 
 
-def find_program(name: str, search: str | None, writable: Iterable[Path]) -> str | None:
-    """Return where on that PATH a program is that no agent can replace; None if nowhere."""
-    return shutil.which(name, path=safe_search(name, search, writable))
+def find_program(name: str, search: str | None, writable: Iterable[Path]) -> str:
+    """Return where on the PATH a program is that no agent can have put there.
+
+    Raise DeliveryFailed if it is nowhere else.
+    """
+    if found := shutil.which(name, path=safe_search(name, search, writable)):
+        return found
+    if found := shutil.which(name, path=search):
+        why = f"{found} is not run, since an agent may have put it there"
+        raise DeliveryFailed(f"{why}; have {name} in a folder of the PATH that no box may write")
+    raise DeliveryFailed(f"{name} is not on the PATH{_TO_INSTALL.get(name, '')}")
 
 
 def safe_search(name: str, search: str | None, writable: Iterable[Path]) -> str:
-    """Return the PATH without folders in which an agent could put a program of that name."""
+    """Return the PATH without the folders where an agent could put a program of that name."""
     folders = (os.defpath if search is None else search).split(os.pathsep)
-    kept = [Path(folder) for folder in folders if Path(folder).is_absolute()]
     places = list(writable)
-    return os.pathsep.join(str(path) for path in kept if not leads_through(path / name, places))
+    paths = [Path(folder) for folder in folders if Path(folder).is_absolute()]
+    # An empty PATH would stand for the working folder.
+    return os.pathsep.join(
+        [str(p) for p in paths if not leads_through(p / name, places)] or [os.devnull]
+    )
 
 
 def leads_through(path: Path, places: Iterable[Path]) -> Path | None:

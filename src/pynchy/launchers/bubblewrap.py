@@ -84,9 +84,7 @@ class BubblewrapLauncher(SandboxLauncher):
 
     def box(self, box: Sandbox) -> Program:
         """See SandboxLauncher."""
-        program = shutil.which(PROGRAM, path=self._environ.get("PATH"))
-        if program is None:
-            raise DeliveryFailed("bwrap is not installed (Debian: apt-get install bubblewrap)")
+        program = self.tool(PROGRAM)
         syscall_filter.own_abi()
         self._check_sight(box)
         argv = [program, *self._namespaces(program), "--seccomp", sandbox_monitor.FILTER]

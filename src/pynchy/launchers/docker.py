@@ -74,7 +74,8 @@ class DockerLauncher(SandboxLauncher):
     def box(self, box: Sandbox) -> Program:
         """See SandboxLauncher."""
         name = self.name(box.launch.session_id)
-        argv = [self._settings.engine, "run", "--rm", "--init", "--name", name]
+        engine = self.tool(self._settings.engine)
+        argv = [engine, "run", "--rm", "--init", "--name", name]
         argv += [*self._labels(box.launch), *self._walls(), *self._limits()]
         for bind in box.binds:
             argv += ["--mount", _mount(bind)]
@@ -83,8 +84,8 @@ class DockerLauncher(SandboxLauncher):
         argv += ["--entrypoint", "", self._settings.image, *self._command(box)]
         if self._settings.proxy:
             argv = self.monitored(argv)
-        env = {**self._environ, **{k: v for k, v in box.env.items() if not _is_engines_own(k)}}
-        return Program(argv, None, env, (self._settings.engine, "rm", "--force", name))
+        env = {**self._env(), **{k: v for k, v in box.env.items() if not _is_engines_own(k)}}
+        return Program(argv, None, env, (engine, "rm", "--force", name))
 
     def _command(self, box: Sandbox) -> list[str]:
         boxed = ["python3", "-P", "-m", "agent_runner.boxed"]
@@ -139,13 +140,17 @@ class DockerLauncher(SandboxLauncher):
             log.info("container.stray_removed", extra={"container": name})
             self._engine("rm", "--force", name)
 
+    def _env(self) -> dict[str, str]:
+        """Return the engine's own environment: it, too, looks for programs on the PATH."""
+        return {**self._environ, "PATH": self.tool_path(self._settings.engine)}
+
     def _engine(self, *arguments: str) -> str:
         """Ask the engine, and return what it says; nothing if it cannot be asked."""
-        argv = [self._settings.engine, *arguments]
         try:
+            argv = [self.tool(self._settings.engine), *arguments]
             return subprocess.run(  # noqa: S603 - the engine that the settings name
                 argv,
-                env=dict(self._environ),
+                env=self._env(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -153,8 +158,12 @@ class DockerLauncher(SandboxLauncher):
                 timeout=_ENGINE_SECONDS,
                 check=True,
             ).stdout
-        except (OSError, subprocess.SubprocessError) as exc:
-            extra = {"engine": argv[0], "about": arguments[0], "why": type(exc).__name__}
+        except (OSError, subprocess.SubprocessError, DeliveryFailed) as exc:
+            extra = {
+                "engine": self._settings.engine,
+                "about": arguments[0],
+                "why": type(exc).__name__,
+            }
             log.debug("container.engine_failed", extra=extra)
             return ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import grp
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pynchy.config import GroupSettings, LauncherSettings
@@ -35,11 +35,15 @@ _NETWORKS = {
 
 @dataclass(frozen=True, slots=True)
 class LauncherContext:
-    """Whose launcher it is, in which data folder, and what the host's settings were read from."""
+    """Whose launcher it is, in which data folder, and what the host's settings were read from.
+
+    `launchers` are those of all groups.
+    """
 
     data: Path
     group: GroupName
     settings_file: Path | None = None
+    launchers: Mapping[str, LauncherSettings] = field(default_factory=dict)
 
 
 def make_launcher(
@@ -60,6 +64,7 @@ def make_launcher(
             boxed = DockerLauncher
     launcher = boxed(context.data, context.group, settings, environ, group.agent_uid)
     launcher.settings_file = context.settings_file
+    launcher.launchers = context.launchers
     return launcher
 
 

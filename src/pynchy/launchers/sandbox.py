@@ -23,9 +23,12 @@ from pynchy.launchers.base import Launch
 from pynchy.launchers.box_folders import (
     PYNCHY,
     check_binds,
+    find_program,
     leads_through,
     outermost,
     resolved,
+    safe_search,
+    writable_by_agents,
 )
 from pynchy.launchers.command import runner_environ
 from pynchy.launchers.jobs import JobLauncher, Program
@@ -81,6 +84,8 @@ class SandboxLauncher(JobLauncher):
         self._uid = None if uid == os.getuid() else uid
         # Who may write it could give itself another launcher; who may read it knows the others'.
         self.settings_file: Path | None = None
+        # Those of all groups: what an agent of any of them may write is never run outside.
+        self.launchers: Mapping[str, LauncherSettings] = {}
 
     @abstractmethod
     def inside(self, path: Path) -> str:
@@ -126,6 +131,18 @@ class SandboxLauncher(JobLauncher):
         env["HOME"] = self.inside(home)
         made = self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
         return replace(made, folders=tuple(str(bind.source) for bind in binds if bind.writable))
+
+    def tool(self, name: str) -> str:
+        """Return where the program is that makes boxes. Raise DeliveryFailed if it is nowhere."""
+        return find_program(name, self._environ.get("PATH"), self._written())
+
+    def tool_path(self, name: str) -> str:
+        """Return the PATH on which that program finds others."""
+        return safe_search(name, self._environ.get("PATH"), self._written())
+
+    def _written(self) -> list[Path]:
+        launchers = {**self.launchers, self._group: self._settings}
+        return writable_by_agents(launchers, self._data)
 
     def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
         """Return the command with what comes before it in the box, which may lead out of it."""

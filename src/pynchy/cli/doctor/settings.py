@@ -23,7 +23,7 @@ from pynchy.config import (
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
-from pynchy.launchers.box_folders import check_binds
+from pynchy.launchers.box_folders import check_binds, find_program, writable_by_agents
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
@@ -31,12 +31,14 @@ from pynchy.misspelling import similar_group
 
 _SECONDS = 20.0
 
+_INSTALL = {PROGRAM: "apt-get install bubblewrap"}
 _CHECK = "settings"
 _RESTART = "restart pynchy serve"
 
 
-def check_box(name: str, group: GroupSettings, data: DataFolder) -> Iterator[Finding]:
+def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Finding]:
     """Look at the box of a group that has one."""
+    group = settings.group(name)
     launcher = group.launcher
     if launcher is None:
         return
@@ -45,33 +47,34 @@ def check_box(name: str, group: GroupSettings, data: DataFolder) -> Iterator[Fin
         check_binds(launcher, data.path, name)
     except DeliveryFailed as exc:
         yield problem(check, f"its box cannot be made: {exc}", f"change the folders in {table}")
+    name = PROGRAM if launcher.kind == "bubblewrap" else launcher.engine
+    writable = writable_by_agents(settings.launchers(), data.path)
+    try:
+        program = find_program(name, os.environ.get("PATH"), writable)
+    except DeliveryFailed as exc:
+        yield problem(check, str(exc), _INSTALL.get(name, f"install {name}"))
+        return
     if launcher.kind == "bubblewrap":
-        yield _bubblewrap(check, group.agent_uid)
+        yield _bubblewrap(check, program, group.agent_uid)
     else:
-        yield from _engine(check, launcher, os.environ)
+        yield from _engine(check, program, launcher)
 
 
-def _bubblewrap(check: str, uid: int | None) -> Finding:
+def _bubblewrap(check: str, program: str, uid: int | None) -> Finding:
     if uid not in {None, os.getuid()} and os.getuid():
         fix = "remove agent_uid, or run the host as root"
         return problem(check, f"only root can start its agent as user {uid}", fix)
-    if (program := shutil.which(PROGRAM)) is None:
-        return problem(check, "bwrap is not on the PATH", "apt-get install bubblewrap")
     if why := _failure([program, *user_namespace(program), *TRIAL]):
         fix = "allow user namespaces (kernel.unprivileged_userns_clone, AppArmor), or update bwrap"
         return problem(check, f"bwrap cannot make a box here: {why}", fix)
     return fine(check, "bwrap makes boxes here")
 
 
-def _engine(
-    check: str, launcher: LauncherSettings, environ: Mapping[str, str]
-) -> Iterator[Finding]:
+def _engine(check: str, program: str, launcher: LauncherSettings) -> Iterator[Finding]:
     engine, image = launcher.engine, launcher.image
-    if shutil.which(engine, path=environ.get("PATH")) is None:
-        yield problem(check, f"{engine} is not on the PATH", f"install {engine}")
-    elif why := _failure([engine, "version"]):
+    if why := _failure([program, "version"]):
         yield problem(check, f"{engine} cannot be used: {why}", "start its engine")
-    elif _failure([engine, "image", "inspect", image]):
+    elif _failure([program, "image", "inspect", image]):
         fix = f"{engine} build -t {image} -f container/Dockerfile container"
         yield problem(check, f"{engine} has no image {image}", fix)
     else:
@@ -110,7 +113,7 @@ def check_groups(
         yield from check_people(name, group)
         yield from _check_launcher(name, group.launcher, os.environ)
         if group.launcher is not None and group.launcher.is_box:
-            yield from check_box(name, group, data)
+            yield from check_box(name, settings, data)
         yield _isolation(name, group)
 
 
