@@ -90,6 +90,16 @@ async def test_no_user_namespace_can_be_made_in_it(boxes: Boxes, more: str) -> N
     }
 
 
+async def test_user_namespaces_can_be_made_in_it_if_they_are_allowed(boxes: Boxes) -> None:
+    abi = syscall_filter.own_abi()
+    env = {"CLONE": json.dumps([abi.clone, abi.clone_flags_at])}
+    await boxes.open(NAMESPACES, env=env, user_namespaces=True)
+
+    report = await boxes.visit()
+
+    assert (report["clone"], report["unshare"]) == ("done", "done")
+
+
 # Looks before and after what is hidden from it was replaced outside.
 LOOK = """
 shown = pathlib.Path(os.environ["SHOWN"])

@@ -334,6 +334,11 @@ def test_a_folder_that_cannot_be_said_to_the_engine_is_refused(
             "reaches sockets that lie in folders that it sees",
             True,
         ),
+        (
+            {"launcher": settings_of("bubblewrap", user_namespaces=True)},
+            "may make user namespaces, and use up those of other boxes",
+            True,
+        ),
     ],
 )
 def test_how_isolated_an_agent_is_is_said_in_plain_words(
@@ -366,6 +371,19 @@ def test_sockets_in_a_box_are_refused_unless_they_are_allowed(
         assert ("--unix-sockets" in argv) is is_allowed
         assert values_of(argv, "--seccomp") == ["{filter}"]
     assert "--unix-sockets" in bubblewrap(data, environ, network="host").program(launch).argv
+
+
+def test_user_namespaces_are_refused_unless_they_are_allowed(
+    data: Path, launch: Launch, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    refused = bubblewrap(data, environ).program(launch).argv
+    allowed = bubblewrap(data, environ, user_namespaces=True).program(launch).argv
+
+    assert refused[refused.index("--unshare-user") + 1] == "--disable-userns"
+    assert "--user-namespaces" not in refused
+    assert "--disable-userns" not in allowed
+    assert "--user-namespaces" in allowed
 
 
 def test_a_box_is_not_made_where_its_filter_cannot_be(

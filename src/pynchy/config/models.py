@@ -45,7 +45,7 @@ _BOX = (
 KINDS: dict[str, tuple[str, ...]] = {
     "command": ("command", "cwd"),
     "process": (*_AGENT, "cwd"),
-    "bubblewrap": (*_AGENT, *_BOX, "hide", "unix_sockets"),
+    "bubblewrap": (*_AGENT, *_BOX, "hide", "unix_sockets", "user_namespaces"),
     "docker": (*_AGENT, *_BOX, "image", "engine", "options"),
 }
 # The kinds that put the agent into a box of its own.
@@ -215,6 +215,7 @@ class LauncherSettings(_Table):
         description='an address with a port from 1024 on, such as "127.0.0.1:8080"',
     )
     unix_sockets: bool = Field(default=False, strict=True, description="true or false")
+    user_namespaces: bool = Field(default=False, strict=True, description="true or false")
     memory: Size = 4 * 1024**3
     pids: Count = 1024
     disk: Size = 10 * 1024**3

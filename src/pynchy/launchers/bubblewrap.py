@@ -120,7 +120,7 @@ class BubblewrapLauncher(SandboxLauncher):
         argv = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
         argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if self._uid is None:
-            argv += user_namespace(program)
+            argv += user_namespace(program, with_others=self._settings.user_namespaces)
         else:
             # Only until the first program has become the agent's user.
             argv += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -194,6 +194,8 @@ class BubblewrapLauncher(SandboxLauncher):
         yield from ("--memory", str(self._settings.memory), "--tasks", str(self._settings.pids))
         if self._settings.has_unix_sockets:
             yield "--unix-sockets"
+        if self._settings.user_namespaces:
+            yield "--user-namespaces"
 
     def _check_sight(self, box: Sandbox) -> None:
         """Raise DeliveryFailed if the box hides a program that it is to run."""
@@ -210,11 +212,12 @@ class BubblewrapLauncher(SandboxLauncher):
                     )
 
 
-def user_namespace(program: str) -> list[str]:
-    """Return how bwrap is told to give a box a user namespace, and none below it."""
-    if os.getuid() and not Path(program).stat().st_mode & stat.S_ISUID:
+def user_namespace(program: str, *, with_others: bool = False) -> list[str]:
+    """Return how bwrap is told to give a box a user namespace, and others below it or none."""
+    is_roots = not os.getuid() or Path(program).stat().st_mode & stat.S_ISUID
+    if not is_roots and not with_others:
         return ["--unshare-user", "--disable-userns"]
-    # Root, or a bwrap that is root's: it can do without, and the filter refuses others.
+    # Root can do without one, and so can a bwrap that is root's; the filter refuses others.
     return ["--unshare-user-try"]
 
 

@@ -112,6 +112,8 @@ def _box(launcher: LauncherSettings, uid: int | None) -> str:
     )
     if launcher.kind == "docker" or launcher.has_unix_sockets:
         parts.append("reaches sockets that lie in folders that it sees")
+    if launcher.user_namespaces:
+        parts.append("may make user namespaces, and use up those of other boxes")
     if launcher.kind == "bubblewrap" and uid is None and (names := _groups()):
         parts.append(f"keeps your groups for files that it sees ({', '.join(names)})")
     if not (os.getuid() if uid is None else uid):

@@ -97,7 +97,7 @@ def _filled_in(options: argparse.Namespace, stack: ExitStack) -> tuple[list[str]
         command[command.index(name)] = str(fd)
 
     if FILTER in command:
-        give(FILTER, stack.enter_context(_filter(with_sockets=options.unix_sockets)))
+        give(FILTER, stack.enter_context(_filter(options)))
     if options.proxy and CHANNEL in command:
         give(CHANNEL, stack.enter_context(_channel(*options.proxy)))
     elif options.proxy:
@@ -166,9 +166,13 @@ def _usage_of(pid: int) -> Usage:
 
 
 @contextmanager
-def _filter(*, with_sockets: bool) -> Iterator[int]:
+def _filter(options: argparse.Namespace) -> Iterator[int]:
     """Yield a descriptor from which the filter for system calls can be read."""
-    content = syscall_filter.filter_bytes(syscall_filter.own_abi(), with_sockets=with_sockets)
+    content = syscall_filter.filter_bytes(
+        syscall_filter.own_abi(),
+        with_sockets=options.unix_sockets,
+        with_user_namespaces=options.user_namespaces,
+    )
     with tempfile.TemporaryFile() as file:
         file.write(content)
         file.seek(0)
@@ -238,6 +242,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory", type=int, help="bytes that the box may take")
     parser.add_argument("--tasks", type=int, help="processes and threads that it may have")
     parser.add_argument("--unix-sockets", action="store_true", help="let the filter pass sockets")
+    parser.add_argument("--user-namespaces", action="store_true", help="let it pass these, too")
     parser.add_argument("--deaf", action="store_true", help="hold back requests to end")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser

@@ -3,8 +3,8 @@
 Keys belong to a user and a login, whatever namespace asks for them; in a user namespace of its own
 an agent could look beneath the box's mounts, and use up those that other boxes need; a socket file
 can be connected to wherever it is seen, also on a read-only mount; and some kinds of socket know no
-namespaces. So none of these calls is let through. A call of another machine's ABI would have other
-numbers: no program for it runs in a box.
+namespaces. So none of these calls is let through unless the settings say so. A call of another
+machine's ABI would have other numbers: no program for it runs in a box.
 """
 
 from __future__ import annotations
@@ -101,13 +101,14 @@ def own_abi() -> Abi:
     return abi
 
 
-def filter_bytes(abi: Abi, *, with_sockets: bool) -> bytes:
+def filter_bytes(abi: Abi, *, with_sockets: bool, with_user_namespaces: bool) -> bytes:
     """Return the filter as bwrap and the kernel take it.
 
     Without sockets there are none but those of the box's own network, and pairs.
     """
     steps = [*_only_own_abi(abi), *(step for call in abi.keys for step in _refuse(call))]
-    steps += _refuse_user_namespaces(abi)
+    if not with_user_namespaces:
+        steps += _refuse_user_namespaces(abi)
     if not with_sockets:
         steps += _refuse_sockets(abi)
     return b"".join(struct.pack("=HBBI", *step) for step in [*steps, _allow()])
