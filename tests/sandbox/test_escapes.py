@@ -173,3 +173,38 @@ async def test_a_bwrap_that_it_leaves_on_the_hosts_path_is_never_run(
 
     assert (boxes.work / "bin" / "bwrap").exists()
     assert not outside.exists()
+
+
+# Descriptors on their way between sockets are counted for the user, whatever box they are in.
+IN_FLIGHT = """
+import array, resource
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+some = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 250))]
+kept = []
+
+def send_without_end():
+    while True:
+        kept.append(socket.socketpair())
+        try:
+            for _ in range(200):
+                kept[-1][0].sendmsg([b"x"], some, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+
+report["sent"] = attempt(send_without_end)
+with socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 5) as line:
+    line.sendall(b"hello")
+    line.shutdown(socket.SHUT_WR)
+    report["echoed"] = b"".join(iter(lambda: line.recv(9), b"")).decode()
+"""
+
+
+async def test_descriptors_on_their_way_cut_no_box_off_from_its_proxy(
+    boxes: Boxes, servers: dict[str, int]
+) -> None:
+    port = str(servers["proxy"])
+    told = {"network": "proxy", "proxy": f"127.0.0.1:{port}", "env": {"PORT": port}}
+    await boxes.open(IN_FLIGHT, **told)
+
+    assert await boxes.visit() == {"sent": "ETOOMANYREFS", "echoed": "hello"}

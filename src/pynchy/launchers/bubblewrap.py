@@ -182,7 +182,7 @@ class BubblewrapLauncher(SandboxLauncher):
     def _first_options(self, box: Sandbox) -> Iterator[str]:
         yield from ("--cwd", box.cwd, "--file-bytes", str(self._settings.disk))
         if self._settings.proxy:
-            yield from ("--channel", sandbox_monitor.CHANNEL)
+            yield from ("--lines", sandbox_monitor.LINES)
         if self._uid is not None:
             yield from ("--uid", str(self._uid))
         elif os.getuid():

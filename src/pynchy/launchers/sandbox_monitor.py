@@ -5,8 +5,8 @@
 Stands between the supervisor and the program that makes the box, and dies with the supervisor.
 A box that takes more than it may is ended as a whole: its first process is killed, and with it,
 by the kernel, all others. In the command, `{filter}` becomes the descriptor of a filter for system
-calls. The way out begins at `{channel}`, the descriptor of a socket on which the box sends the
-other ends of its connections, or in `{sockets}`, a folder with the socket `proxy`.
+calls. The way out begins at `{lines}`, the descriptors of sockets that carry the connections of the
+box, or in `{sockets}`, a folder with the socket `proxy`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
+from agent_runner.lines import make_lines, receive_from
 from agent_runner.relay import relay
 from pynchy.launchers import syscall_filter
 from pynchy.launchers.job_runner import descendants
 
 FILTER = "{filter}"
-CHANNEL = "{channel}"
+LINES = "{lines}"
 SOCKETS = "{sockets}"
 SOCKET = "proxy"
 OVER_LIMIT = 137
@@ -91,15 +92,15 @@ def _filled_in(options: argparse.Namespace, stack: ExitStack) -> tuple[list[str]
     command: list[str] = options.command
     fds: list[int] = []
 
-    def give(name: str, fd: int) -> None:
-        fds.append(fd)
+    def give(name: str, *given: int) -> None:
+        fds.extend(given)
         # The first is the launcher's own; whatever follows may be an agent's word.
-        command[command.index(name)] = str(fd)
+        command[command.index(name)] = ",".join(map(str, given))
 
     if FILTER in command:
         give(FILTER, stack.enter_context(_filter(options)))
-    if options.proxy and CHANNEL in command:
-        give(CHANNEL, stack.enter_context(_channel(*options.proxy)))
+    if options.proxy and LINES in command:
+        give(LINES, *_lines(stack, *options.proxy))
     elif options.proxy:
         folder = stack.enter_context(_folder_with_socket(*options.proxy))
         command = [part.replace(SOCKETS, folder) for part in command]
@@ -179,32 +180,13 @@ def _filter(options: argparse.Namespace) -> Iterator[int]:
         yield file.fileno()
 
 
-@contextmanager
-def _channel(host: str, port: str) -> Iterator[int]:
-    """Yield the descriptor on which a box sends its connections; no file leads there."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    relay(_Sent(ours), lambda: _connect(host, int(port)))
-    with ours, theirs:
-        yield theirs.fileno()
-
-
-class _Sent:
-    """The connections that come in over a channel, each as the other end of a pair."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-
-    def accept(self) -> tuple[socket.socket, None]:
-        """Return the next one. Raise OSError when there will be none."""
-        while True:
-            data, fds, _, _ = socket.recv_fds(self._channel, 1, 1)
-            if not data:
-                raise OSError("the box has ended")
-            for fd in fds:
-                try:
-                    return socket.socket(fileno=fd), None
-                except OSError:  # whatever was sent, it is no connection
-                    os.close(fd)
+def _lines(stack: ExitStack, host: str, port: str) -> list[int]:
+    """Return the descriptors over which a box has its connections; no file leads there."""
+    pairs = make_lines()
+    for line in (line for pair in pairs for line in pair):
+        stack.enter_context(line)
+    receive_from([ours for ours, _ in pairs], lambda: _connect(host, int(port)))
+    return [theirs.fileno() for _, theirs in pairs]
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The first program in a box: becomes the agent's user, opens the one way out, runs the command.
 
     python -m agent_runner.boxed [--uid N] [--processes N] [--file-bytes N] [--cwd PATH]
-                                 [--port N (--socket PATH | --channel FD)] -- …
+                                 [--port N (--socket PATH | --lines FD,…)] -- …
 
 What it does not need to stay for, it makes way for: without a way out it becomes the command. The
 command's environment may come in one variable, so that nothing that runs before it heeds it.
@@ -15,9 +15,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 
+from agent_runner.lines import send_over
 from agent_runner.relay import relay
 
 # The whole environment of the command, as JSON.
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.chdir(options.cwd)
         if options.port is None:
             os.execvp(options.command[0], options.command)  # noqa: S606 - that is its purpose
-        return _run_beside_relay(options.command, options.port, _way_out(options))
+        return _run_beside_relay(options)
     except OSError as exc:
         what = f"{options.command[0]} cannot be started in its box: {exc.strerror}"
         print(f"agent_runner: {what}", file=sys.stderr)  # noqa: T201 - a program's last words
@@ -70,31 +71,24 @@ def _take_environment() -> None:
         os.environ.update(json.loads(told))
 
 
-def _way_out(options: argparse.Namespace) -> Callable[[], socket.socket]:
-    """Return what begins a connection to outside: by a socket file, or by a socket that is sent."""
-    if options.channel is None:
+def _open_way_out(options: argparse.Namespace) -> None:
+    """Carry connections to the port outside: by a socket file, or over lines."""
+    listener = socket.create_server(("127.0.0.1", options.port))
+    if options.lines:
+        send_over(listener, [socket.socket(fileno=int(fd)) for fd in options.lines.split(",")])
+        return
 
-        def connect() -> socket.socket:
-            far = socket.socket(socket.AF_UNIX)
-            far.connect(options.socket)
-            return far
+    def connect() -> socket.socket:
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(options.socket)
+        return far
 
-        return connect
-    channel = socket.socket(fileno=options.channel)
-
-    def send() -> socket.socket:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(channel, [b"."], [theirs.fileno()])
-        return ours
-
-    return send
-
-
-def _run_beside_relay(command: list[str], port: int, connect: Callable[[], socket.socket]) -> int:
-    listener = socket.create_server(("127.0.0.1", port))
     relay(listener, connect)
-    process = subprocess.Popen(command)  # noqa: S603 - that is its purpose
+
+
+def _run_beside_relay(options: argparse.Namespace) -> int:
+    _open_way_out(options)
+    process = subprocess.Popen(options.command)  # noqa: S603 - that is its purpose
 
     def forward(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
@@ -117,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cwd", default=".", help="the folder to run it in")
     parser.add_argument("--port", type=int, help="where on loopback the way out begins")
     parser.add_argument("--socket", help="the socket where it leads to")
-    parser.add_argument("--channel", type=int, help="the descriptor that it leads to instead")
+    parser.add_argument("--lines", help="the descriptors that it leads to instead, with commas")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser
 

@@ -7,21 +7,13 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 _CHUNK = 64 * 1024
 # More than a client has open at once; one that opens connections without end waits.
 _MAX_CONNECTIONS = 256
 
 
-class Listener(Protocol):
-    """Where connections come in: a socket that listens, or what acts as one."""
-
-    def accept(self) -> tuple[socket.socket, object]:
-        """Return the next connection. Raise OSError when there will be none."""
-
-
-def relay(listener: Listener, connect: Callable[[], socket.socket]) -> None:
+def relay(listener: socket.socket, connect: Callable[[], socket.socket]) -> None:
     """Take connections in a thread of its own, until the listener is closed."""
     free = threading.BoundedSemaphore(_MAX_CONNECTIONS)
 
