@@ -245,8 +245,18 @@ while True:
     pathlib.Path.home().joinpath("names", os.urandom(8).hex()).touch()
 """
 
+DEEP = """
+for _ in range(300):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+while True:
+    with open(os.urandom(8).hex(), "wb") as file:
+        file.write(bytes(1_000_000))
+    time.sleep(0.01)
+"""
 
-@pytest.mark.parametrize("code", [FILES, NAMES], ids=["large", "many"])
+
+@pytest.mark.parametrize("code", [FILES, NAMES, DEEP], ids=["large", "many", "deep"])
 async def test_a_box_that_fills_the_disk_is_ended_and_that_is_said(boxes: Boxes, code: str) -> None:
     await boxes.open(code, disk="20MiB")
 

@@ -34,13 +34,13 @@ _REST_POLL_SECONDS = 0.05
 # What cannot be killed, such as a program of another user, is left alone after this.
 _KILL_SECONDS = 5.0
 _AFTER_SECONDS = 30.0
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CHUNK = 64 * 1024
 _DISK_POLL_SECONDS = 1.0
 _DISK_REST_SHARE = 20.0
 # What a file takes even if it is empty, more or less.
 _FILE_BYTES = 512
+_KEPT_OPEN = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,11 @@ class DiskWatch:
         before = None
         while self.why is None:
             began = time.monotonic()
-            size = sum(map(_size_of, self._folders))
+            try:
+                size = sum(map(_size_of, self._folders))
+            except OverflowError:
+                self.why = "ended: it has more deep folders than can be counted"
+                return
             before = size if before is None else before
             if size - before > self._most:
                 self.why = f"ended: it took more than {self._most // 1024**2} MiB of the disk"
@@ -157,13 +161,43 @@ class DiskWatch:
 
 
 def _size_of(folder: str) -> int:
-    """Return what the folder takes on the disk; what cannot be looked at takes nothing."""
-    total = 0
-    for place, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            with suppress(OSError):
-                total += os.lstat(f"{place}/{name}").st_blocks * 512 + _FILE_BYTES
+    """Return what the folder takes on the disk. Raise OverflowError if too much lies too deep."""
+    # By names alone: a path can be too long. What cannot be looked at takes nothing.
+    total, waiting = 0, _opened(folder)
+    while waiting:
+        way = [(waiting.pop(), [os.curdir])]
+        while way:
+            fd, names = way[-1]
+            if not names:
+                os.close(way.pop()[0])
+            elif (below := _opened(names.pop(), fd)) and len(way) < _KEPT_OPEN:
+                size, names = _size_in(below[0])
+                total += size
+                way.append((below[0], names))
+            elif len(waiting) + len(below) > _KEPT_OPEN:
+                raise OverflowError
+            else:
+                waiting += below
     return total
+
+
+def _opened(name: str, folder: int | None = None) -> list[int]:
+    """Return the descriptor of a folder, or nothing if it cannot be had."""
+    with suppress(OSError):
+        return [os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)]
+    return []
+
+
+def _size_in(folder: int) -> tuple[int, list[str]]:
+    """Return what the entries of a folder take, and which of them are folders."""
+    total, folders = 0, []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                total += entry.stat(follow_symlinks=False).st_blocks * 512 + _FILE_BYTES
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+    return total, folders
 
 
 def _run(job: Job, output: Output) -> dict[str, object]:
@@ -341,17 +375,11 @@ def _tell_that_it_runs() -> None:
 
 def _forward_signals(process: subprocess.Popen[bytes]) -> None:
     def forward(number: int, _frame: FrameType | None) -> None:
-        _signal_all(process, signal.Signals(number))
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
 
     signal.signal(signal.SIGTERM, forward)
     signal.signal(signal.SIGINT, forward)
-
-
-def _signal_all(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return
 
 
 def _for_owner(path: str, flags: int) -> int:
