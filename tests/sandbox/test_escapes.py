@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,42 @@ async def test_descriptors_on_their_way_cut_no_box_off_from_its_proxy(
     await boxes.open(IN_FLIGHT, **told)
 
     assert await boxes.visit() == {"sent": "ETOOMANYREFS", "echoed": "hello"}
+
+
+AMONG_PROGRAMS = """
+shown = pathlib.Path(os.environ["SHOWN"])
+report["names"] = attempt(lambda: sorted(os.listdir(shown)))
+report["closed"] = attempt(lambda: os.listdir(shown / "closed"))
+for name in ("secret", "public", "closed/public"):
+    report[name] = attempt((shown / name).read_text)
+report["services"] = os.path.exists("/etc/services")
+report["group"] = os.path.exists("/etc/group")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can put something among programs")
+async def test_what_is_hidden_among_programs_is_left_out_and_nothing_else_is_opened(
+    boxes: Boxes,
+) -> None:
+    boxes.work.chmod(0o777)
+    with tempfile.TemporaryDirectory(prefix="pynchy-", dir="/usr/local/share") as folder:
+        shown = Path(folder)
+        (shown / "closed").mkdir()
+        for name in ("secret", "public", "closed/secret", "closed/public"):
+            (shown / name).write_text(name)
+        shown.chmod(0o755)
+        (shown / "closed").chmod(0o700)
+        hide = [str(shown / "secret"), str(shown / "closed" / "secret"), "/etc/group"]
+        more = "[groups.team]\nagent_uid = 54321\n"
+        await boxes.open(AMONG_PROGRAMS, more, hide=hide, env={"SHOWN": folder})
+        report = await boxes.visit()
+
+    assert report == {
+        "names": ["closed", "public"],
+        "closed": "EACCES",
+        "secret": "ENOENT",
+        "public": "public",
+        "closed/public": "EACCES",
+        "services": Path("/etc/services").exists(),
+        "group": False,
+    }

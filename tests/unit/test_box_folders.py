@@ -169,3 +169,35 @@ def test_an_engine_finds_no_helper_where_an_agent_may_write(
     program = ask(search=f"{work}/bin:{programs}", workspace=str(work))
 
     assert program.env["PATH"] == str(programs)
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"])
+def test_what_lies_among_too_many_others_to_be_left_out_is_told_of(
+    tmp_path: Path, ask: Ask
+) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    for number in range(501):
+        (shown / str(number)).touch()
+
+    with pytest.raises(DeliveryFailed, match="has more than 500 other entries; move it to"):
+        ask(read=[str(shown)], hide=[str(shown / "7")])
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"])
+def test_reading_twice_what_holds_something_hidden_shows_it_by_neither_way(
+    tmp_path: Path, ask: Ask
+) -> None:
+    shown = tmp_path / "shown"
+    (shown / "deep").mkdir(parents=True)
+    for name in ("secret", "public"):
+        (shown / "deep" / name).touch()
+
+    argv = ask(
+        read=[str(shown / "deep"), str(shown), str(shown / "deep" / "secret")],
+        hide=[str(shown / "deep" / "secret")],
+    ).argv
+
+    assert str(shown / "deep" / "public") in argv
+    assert str(shown / "deep" / "secret") not in argv
+    assert argv.index(str(shown)) < argv.index(str(shown / "deep"))

@@ -42,9 +42,9 @@ def test_what_lies_deeper_than_a_path_can_be_long_is_counted(deep: Path) -> None
 
 def test_more_deep_folders_than_can_be_kept_open_are_told_of(deep: Path) -> None:
     os.chdir(deep)
-    for _ in range(DEPTH):
+    for level in range(DEPTH):
         os.chdir(NAME)
-        for number in range(200):
+        for number in range(200 if 120 < level < 130 else 0):
             os.mkdir(str(number))  # noqa: PTH102
 
     with pytest.raises(OverflowError):
