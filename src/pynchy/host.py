@@ -231,6 +231,7 @@ class Host:
             self._watch(tasks)
             tasks.create_task(core.tracker.run(), name="sessions")
             tasks.create_task(core.expiry.run(), name="expiry")
+            tasks.create_task(core.retention.run(), name="retention")
             tasks.create_task(core.expiry.report_orphans(), name="orphans")
             context = await stack.enter_async_context(self._http(tasks))
             yield Running(context.url, recovered, lambda: _link(context))

@@ -22,6 +22,11 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 # EAGAIN is a file on which its owner holds a lease (fcntl): it would make a reader wait.
 _UNREADABLE = {errno.ENXIO, errno.ENODEV, errno.EACCES, errno.EPERM, errno.EAGAIN}
 TMP_PREFIX = ".tmp-"
+# A folder that was removed has such a name until what is in it is gone too.
+GONE_PREFIX = ".gone-"
+# So much of a folder's content is removed with its name. The rest is left to `clear_removed`.
+_REMOVED_AT_ONCE = 100
+_BATCH = 1_000
 # What an agent can do to its own folder: that is no trouble of the host's.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EACCES, errno.EPERM}
 
@@ -75,10 +80,14 @@ class Folder:
             raise
 
     def names(self, limit: int | None = None) -> list[str]:
-        """Return the names in it, temporary ones left out, at most `limit` of them."""
+        """Return the names in it, temporary ones left out; look at no more than `limit` names."""
+        return [name for name in self.entries(limit) if not name.startswith(".")]
+
+    def entries(self, limit: int | None = None) -> Iterator[str]:
+        """Yield the names in it, also temporary ones, at most `limit` of them."""
         with self._opened() as fd, os.scandir(fd) as entries:
-            names = (entry.name for entry in entries if not entry.name.startswith("."))
-            return list(islice(names, limit))
+            for entry in islice(entries, limit):
+                yield entry.name
 
     def has(self, name: str) -> bool:
         """True if anything at all is at that name."""
@@ -140,17 +149,38 @@ class Folder:
             os.fsync(fd)
 
     def remove(self, name: str) -> None:
-        """Remove the name if it is there, whatever it is; a folder is emptied first."""
-        with self._opened() as fd:
-            _remove_at(fd, name)
+        """Remove the name if it is there, whatever it is.
 
-    def clear_temporary(self, before: datetime | None = None) -> None:
-        """Remove what writers that died, before that moment if one is given, have left behind."""
-        limit = before.timestamp() if before else math.inf
+        The name of a folder is free at once, however much is in it: `clear_removed` does the rest.
+        """
         with self._opened() as fd:
-            for name in [n for n in os.listdir(fd) if n.startswith(TMP_PREFIX)]:
+            if _is_unlinked(fd, name):
+                return
+            gone = f"{GONE_PREFIX}{os.urandom(8).hex()}"
+            with suppress(FileNotFoundError):
+                os.rename(name, gone, src_dir_fd=fd, dst_dir_fd=fd)
+                _remove_some(fd, gone, _REMOVED_AT_ONCE)
+
+    def clear_removed(self, limit: int) -> int:
+        """Remove at most `limit` names below folders that were removed. Return how many it were."""
+        found = [name for name in self.entries(limit) if name.startswith(GONE_PREFIX)]
+        left = limit
+        with self._opened() as fd:
+            for name in found:
+                left -= _remove_some(fd, name, left)
+        return limit - left
+
+    def clear_temporary(self, before: datetime | None = None, limit: int | None = None) -> None:
+        """Remove what writers that died, before that moment if one is given, have left behind.
+
+        Of a folder that an agent may have filled, look at no more than `limit` names.
+        """
+        oldest = before.timestamp() if before else math.inf
+        found = [name for name in self.entries(limit) if name.startswith(TMP_PREFIX)]
+        with self._opened() as fd:
+            for name in found:
                 with suppress(OSError):
-                    if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime < limit:
+                    if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime < oldest:
                         os.unlink(name, dir_fd=fd)
 
     @contextmanager
@@ -234,26 +264,59 @@ def _discard(folder_fd: int, name: str) -> None:
         os.unlink(name, dir_fd=folder_fd)
 
 
-def _remove_at(folder_fd: int, name: str) -> None:
-    """Remove the name, and a folder however deep it is.
+def _remove_some(folder_fd: int, name: str, limit: int) -> int:
+    """Remove at most `limit` names in the folder, then itself. Return how many were removed.
 
-    A folder's own folders are moved up beside it and wait for their turn, so that no depth of
-    nesting exhausts the stack or the descriptors.
+    What is deep in it is moved up into it, so that no depth of nesting exhausts the stack or the
+    descriptors. What cannot be removed is left.
     """
-    waiting = [name]
-    while waiting:
-        current = waiting.pop()
-        if _is_unlinked(folder_fd, current):
-            continue
-        below = os.open(current, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
+    removed = 0
+    try:
+        fd = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
+    except OSError:
+        return int(_is_removed(folder_fd, name))
+    try:
+        while inner := _some_names(fd, min(_BATCH, limit - removed)):
+            before = removed
+            for each in inner:
+                removed += _is_removed(fd, each) or _move_up(fd, each, limit - removed)
+                if removed >= limit:
+                    return removed
+            if removed == before:
+                return removed
+    finally:
+        os.close(fd)
+    return removed + _is_removed(folder_fd, name)
+
+
+def _move_up(folder_fd: int, name: str, limit: int) -> int:
+    """Move what is in the folder up beside it. Return how much it was, at most `limit`."""
+    moved = 0
+    with suppress(OSError):
+        below = os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=folder_fd)
         try:
-            for inner in os.listdir(below):
-                if not _is_unlinked(below, inner):
-                    waiting.append(f"{TMP_PREFIX}{os.urandom(8).hex()}")
-                    os.rename(inner, waiting[-1], src_dir_fd=below, dst_dir_fd=folder_fd)
+            for inner in _some_names(below, limit):
+                if not _is_removed(below, inner):
+                    fresh = os.urandom(8).hex()
+                    os.rename(inner, fresh, src_dir_fd=below, dst_dir_fd=folder_fd)
+                moved += 1
         finally:
             os.close(below)
-        os.rmdir(current, dir_fd=folder_fd)
+    return moved
+
+
+def _some_names(fd: int, limit: int) -> list[str]:
+    with os.scandir(fd) as entries:
+        return [entry.name for entry in islice(entries, limit)]
+
+
+def _is_removed(folder_fd: int, name: str) -> bool:
+    """Remove the name unless it is a folder that is not empty, or is refused."""
+    with suppress(OSError):
+        if not _is_unlinked(folder_fd, name):
+            os.rmdir(name, dir_fd=folder_fd)
+        return True
+    return False
 
 
 def _is_unlinked(folder_fd: int, name: str) -> bool:

@@ -396,3 +396,22 @@ async def test_a_host_whose_folder_is_moved_stops(start_host: StartHost) -> None
 
     assert process.returncode != 0
     assert "the folder was moved" in host.log.read_text()
+
+
+async def test_a_full_folder_of_one_group_kept_the_deadlines_of_all_waiting(
+    start_host: StartHost,
+) -> None:
+    host = await start_host()
+    enemy, bystander = (MailboxAgent(host.group(name)) for name in ("enemy", "bystander"))
+    for each in (enemy, bystander):
+        await host.state(each.ask("Are you there?"), "open")
+    assert await host.stop() == 0
+    for number in range(4_000):
+        (enemy.tasks / "x.lease" / str(number)).mkdir(parents=True)
+
+    await host.start()
+    asked = [{"question": "Go on?", "default": "yes"}]
+    response = await bystander.responded(bystander.ask(questions=asked, wait_seconds=1))
+
+    assert response["outcome"] == "defaulted"
+    assert sum(len(folders) for _, folders, _ in os.walk(enemy.tasks)) > 1_000

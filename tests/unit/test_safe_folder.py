@@ -1,6 +1,8 @@
 """A folder shared with an enemy: nothing is followed, nothing blocks, nothing is half written."""
 
 import os
+from contextlib import suppress
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,61 @@ def test_temporary_names_are_not_listed_and_are_cleared(folder: Folder) -> None:
     assert folder.names() == ["a"]
     folder.clear_temporary()
     assert [path.name for path in folder.path.iterdir()] == ["a"]
+
+
+def names_below(path: Path) -> int:
+    return sum(len(folders) + len(files) for _, folders, files in os.walk(path))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_removing_a_full_folder_took_as_long_as_its_owner_liked(folder: Folder, depth: int) -> None:
+    for number in range(600 // depth):
+        (folder.path / "full" / "/".join([str(number), *"x" * (depth - 1)])).mkdir(parents=True)
+    made = names_below(folder.path / "full")
+
+    folder.remove("full")
+    left = [names_below(folder.path)]
+    while folder.clear_removed(200):
+        left.append(names_below(folder.path))
+
+    assert not folder.has("full")
+    assert made - left[0] <= 100
+    assert all(before - after <= 200 for before, after in pairwise(left))
+    assert left[-1] == 0
+
+
+def test_a_folder_that_is_filled_while_it_is_removed_came_to_no_end(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.path / "full" / "in").mkdir(parents=True)
+    (folder.path / "full" / "in" / "0").mkdir()
+    kept = os.open(folder.path / "full" / "in", os.O_RDONLY)
+    numbers, real = count(1), os.unlink
+
+    def unlink(name: str, *, dir_fd: int) -> None:
+        with suppress(FileNotFoundError):  # once the folder itself is gone
+            os.mkdir(str(next(numbers)), dir_fd=kept)
+        real(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    folder.remove("full")
+    removed = folder.clear_removed(500)
+    os.close(kept)
+
+    assert removed <= 500
+    assert not folder.has("full")
+
+
+def test_what_cannot_be_removed_keeps_nothing_else(folder: Folder) -> None:
+    for name in ("a", "closed", "z"):
+        (folder.path / "full" / name / "in").mkdir(parents=True)
+    (folder.path / "full" / "closed").chmod(0o500)
+
+    folder.remove("full")
+    folder.clear_removed(500)
+
+    [gone] = folder.path.iterdir() if os.getuid() else [folder.path]
+    assert not (gone / "a").exists()
+    assert not (gone / "z").exists()
+    for path in folder.path.rglob("closed"):
+        path.chmod(0o700)

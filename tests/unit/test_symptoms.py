@@ -345,6 +345,25 @@ async def test_a_question_that_cannot_be_ended_keeps_no_other_open(
     assert world.ledger.get((GROUP, Q0)).ending is not None
 
 
+async def test_a_group_with_much_that_is_due_kept_the_deadlines_of_others_waiting(
+    world: World,
+) -> None:
+    for number in range(50):
+        body = ask({"question": "Go?"}, request_id=f"q{number}", wait_seconds=0)
+        await world.take(KEPT, f"q{number}", body)
+    world.clock.move(timedelta(seconds=1))
+    await world.take(RESUMABLE, "q", ask({"question": "Go?"}, request_id="q"))
+    world.clock.move(timedelta(days=8))
+
+    await world.expiry.end_due()
+
+    lines = (world.folder / "audit/events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    ended = [event["group"] for event in events if event["type"] == "expired"]
+    assert ended.count(KEPT) == 50
+    assert ended.index(RESUMABLE) < 10
+
+
 async def test_a_sweep_says_what_it_could_not_end_and_ends_the_others(world: World) -> None:
     await world.take(KEPT, "q0", ask({"question": "Go?"}))
     await world.take(RESUMABLE, "q1", ask({"question": "Go?"}, request_id="q1"))

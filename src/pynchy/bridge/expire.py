@@ -19,6 +19,7 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.retention import Retention
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
+from pynchy.fair_order import fair_order
 from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import Key
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 _RETRY_AFTER = timedelta(seconds=10)
+# So many are ended before it is looked again whose turn it is.
+_BATCH = 20
 NOBODY = "nobody answered in time"
 
 
@@ -59,28 +62,38 @@ class Expiry:
         heapq.heappush(self._due, (pending.due_at, pending.key))
 
     async def run(self) -> None:
-        """End what is due, and tidy now and then, until cancelled."""
+        """End what is due until cancelled. Nothing else is done here: no deadline waits for it."""
         while True:
             await self.end_due()
-            try:
-                await self._retention.tidy_if_due()
-            except Exception:
-                log.exception("retention.failed")
             await asyncio.sleep(_POLL_SECONDS)
 
     async def end_due(self) -> None:
         """End every question that is due. One that cannot be ended is tried again soon."""
-        while self._due and self._due[0][0] <= self._ledger.now():
-            _, key = heapq.heappop(self._due)
-            try:
-                pending = await self._end(key, self._if_due)
-            except Exception as exc:  # noqa: BLE001 - what is wrong with one keeps no other open
-                self._tell_failed(key, exc)
-                heapq.heappush(self._due, (self._ledger.now() + _RETRY_AFTER, key))
-                continue
-            self._failing.discard(key)
-            if pending is not None and pending.ending is None:
-                self.watch(pending)
+        while due := self._next_due():
+            for key in due:
+                await self._end_one(key)
+
+    def _next_due(self) -> list[Key]:
+        """Take some of what is due, in turns: a group with much of it keeps itself waiting."""
+        now = self._ledger.now()
+        due: list[tuple[datetime, Key]] = []
+        while self._due and self._due[0][0] <= now:
+            due.append(heapq.heappop(self._due))
+        turns = fair_order(due, lambda each: each, lambda each: each[1][0])
+        for each in turns[_BATCH:]:
+            heapq.heappush(self._due, each)
+        return [key for _, key in turns[:_BATCH]]
+
+    async def _end_one(self, key: Key) -> None:
+        try:
+            pending = await self._end(key, self._if_due)
+        except Exception as exc:  # noqa: BLE001 - what is wrong with one keeps no other open
+            self._tell_failed(key, exc)
+            heapq.heappush(self._due, (self._ledger.now() + _RETRY_AFTER, key))
+            return
+        self._failing.discard(key)
+        if pending is not None and pending.ending is None:
+            self.watch(pending)
 
     def _tell_failed(self, key: Key, exc: Exception) -> None:
         if key not in self._failing:

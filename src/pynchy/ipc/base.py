@@ -79,12 +79,18 @@ class GroupMailbox(Protocol):
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""
 
+    def clear_removed(self) -> bool:
+        """Go on with the removal of folders that were full. Return True if there may be more."""
+
 
 class MailboxDirectory(Protocol):
     """The mailbox of every group."""
 
     def of(self, group: GroupName) -> GroupMailbox:
         """Return the group's mailbox; its folders need not exist."""
+
+    def known(self) -> list[GroupName]:
+        """Return the groups that have been met since the start, also those that were removed."""
 
     def groups(self) -> list[GroupName]:
         """Return the groups whose mailboxes are in use."""

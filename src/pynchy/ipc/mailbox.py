@@ -17,7 +17,7 @@ from pathlib import Path
 from pynchy import wire
 from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, RequestId
-from pynchy.safe_folder import Folder, UnsafeFile
+from pynchy.safe_folder import GONE_PREFIX, Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,12 @@ SETTINGS_NAME = "host.json"
 _UNSEEN = ".unseen.json"
 _REMOVED = "removed"
 _ASIDE = ".removed-tasks"
+# Whoever takes up a group looks at so many names in each folder, since all groups wait meanwhile;
+# whoever tidies, which keeps only other tidying waiting, at more.
+_MAX_LOOKED_AT = 10_000
+_MAX_TIDIED = 200_000
+# So many names below folders that were removed are removed in one go.
+_MAX_CLEARED = 1_000
 
 
 def is_removed(path: Path) -> bool:
@@ -65,7 +71,7 @@ class Mailbox:
         self.make()
         Folder(self._ipc, self.group).remove(_REMOVED)
         for folder in (self._responses, self._input, self._rejected):
-            folder.clear_temporary()
+            folder.clear_temporary(limit=_MAX_LOOKED_AT)
         self._input.replace(SETTINGS_NAME, settings)
 
     def exists(self) -> bool:
@@ -246,19 +252,29 @@ class Mailbox:
 
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""
-        for name in self._responses.names():
+        for name in self._responses.names(_MAX_TIDIED):
             request_id = RequestId(name.removesuffix(_UNSEEN).removesuffix(".json"))
             if request_id not in keep and _is_older(self._responses, name, responses):
                 self.forget(request_id)
         # Also what was written for a session which a crash kept from ever being known.
-        for name in [name for name in self._input.names() if name != SETTINGS_NAME]:
-            if RequestId(name) not in keep and _is_older(self._input, name, responses):
+        for name in self._input.names(_MAX_TIDIED):
+            is_kept = name == SETTINGS_NAME or RequestId(name) in keep
+            if not is_kept and _is_older(self._input, name, responses):
                 self._input.remove(name)
         # Not at the start, as elsewhere: an agent may be writing under such a name.
-        self.tasks.clear_temporary(before=responses)
+        self.tasks.clear_temporary(before=responses, limit=_MAX_TIDIED)
         stamp = _stamp(rejected)
         for name in [name for name in self._rejected.names() if name < stamp]:
             self._rejected.remove(name)
+
+    def clear_removed(self) -> bool:
+        """Go on with the removal of folders that were full. Return True if there may be more."""
+        removed = 0
+        of_group = Folder(self._ipc, self.group)
+        for folder in (of_group, self.tasks, self._responses, self._input, self._rejected):
+            with suppress(FileNotFoundError):
+                removed += folder.clear_removed(_MAX_CLEARED - removed)
+        return removed >= _MAX_CLEARED
 
 
 def _is_older(folder: Folder, name: str, than: datetime) -> bool:
@@ -291,12 +307,18 @@ class Mailboxes:
 
     def finish_removals(self) -> None:
         """Finish what an earlier host had begun when it died."""
+        for gone in self.path.glob(f"*/{GONE_PREFIX}*"):
+            self.of(GroupName(gone.parent.name))  # so that it is among those that are tidied
         for aside in self.path.glob(f"*/{_ASIDE}"):
             try:
                 self.of(GroupName(aside.parent.name)).finish_removal()
             except OSError as exc:
                 about = {"group": aside.parent.name, "why": exc.strerror}
                 log.warning("group.not_removed", extra=about)
+
+    def known(self) -> list[GroupName]:
+        """Return the groups that have been met since the start, also those that were removed."""
+        return list(self._mailboxes)
 
     def groups(self) -> list[GroupName]:
         """Return the groups whose mailboxes are in use."""

@@ -15,6 +15,11 @@ __all__ = ["StartHost", "runs", "shared_host", "start_host"]
 @pytest.fixture
 def abyss() -> Iterator[Path]:
     """A folder for what is nested so deep that pytest could not tidy it up after us."""
-    folder = Path(tempfile.mkdtemp(prefix="pynchy-abyss-"))
+    root = Path(tempfile.mkdtemp(prefix="pynchy-abyss-"))
+    folder = root / "abyss"
+    folder.mkdir()
     yield folder
-    Folder(folder.parent).remove(folder.name)
+    Folder(root).remove(folder.name)
+    while Folder(root).clear_removed(10_000):
+        continue
+    root.rmdir()
