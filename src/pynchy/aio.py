@@ -1,13 +1,15 @@
-"""Small tools for asyncio that several parts need: fair turns, a lock for each key, cancelling."""
+"""Small tools for asyncio: fair turns, a lock for each key, cancelling, and the host's loop."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import selectors
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from pynchy.model import GroupName
@@ -109,3 +111,68 @@ async def cancelled_at_end() -> AsyncIterator[asyncio.TaskGroup]:
             raise _GroupOver  # noqa: TRY301 - the way to end a task group
     except* _GroupOver:
         log.debug("tasks.ended")
+
+
+class HostLoop(asyncio.SelectorEventLoop):
+    """An event loop that goes on when others of its user have taken all that epoll has room for."""
+
+    def __init__(self) -> None:
+        self._fallback = _FallbackSelector()
+        super().__init__(self._fallback)
+
+    @property
+    def problem(self) -> str | None:
+        """Say why the loop is slower than usual."""
+        return self._fallback.problem
+
+
+class _FallbackSelector(selectors.BaseSelector):
+    """epoll, where there is one; poll from when the kernel refuses an entry.
+
+    Entries of epoll are counted for each user, so that an agent can take those of the host. poll
+    needs none. With a thousand connections it takes twenty times as long, so it is not the first.
+    """
+
+    def __init__(self) -> None:
+        self._selector: selectors.BaseSelector = selectors.DefaultSelector()
+        self.problem: str | None = None
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        try:
+            return self._selector.register(fileobj, events, data)
+        except OSError as exc:
+            if self.problem or exc.errno not in {errno.ENOSPC, errno.ENOMEM}:
+                raise
+            self._fall_back()
+        return self._selector.register(fileobj, events, data)
+
+    def _fall_back(self) -> None:
+        log.warning("loop.epoll_full")
+        poll = selectors.PollSelector()
+        for key in self._selector.get_map().values():
+            poll.register(key.fileobj, key.events, key.data)
+        self._selector.close()
+        self._selector = poll
+        self.problem = (
+            "a program of this user, maybe an agent, has taken all entries of epoll "
+            "(fs.epoll.max_user_watches); the host does without and is slower with many "
+            "connections. End that program, then start the host again"
+        )
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._selector.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._selector.modify(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return self._selector.select(timeout)
+
+    def close(self) -> None:
+        self._selector.close()
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._selector.get_key(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._selector.get_map()

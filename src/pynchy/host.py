@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pynchy import wire
-from pynchy.aio import cancelled_at_end
+from pynchy.aio import HostLoop, cancelled_at_end
 from pynchy.audit import AuditLog
 from pynchy.bridge.answer import AnswerService
 from pynchy.bridge.ask import PREFIX, AskHandler
@@ -319,6 +319,8 @@ class Host:
     async def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
         found = [self._core.audit.problem, *self._open_channels.problems()]
+        if isinstance(loop := asyncio.get_running_loop(), HostLoop):
+            found.append(loop.problem)
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [*self._core.store.problems(), *self._core.leases.problems()]

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pynchy.aio import HostLoop
 from pynchy.channels.loading import load_settings
 from pynchy.cli.doctor.settings import check_exposure, check_people
 from pynchy.cli.inbox import show_link
@@ -78,7 +79,8 @@ def serve_command(  # noqa: PLR0913 - one for each option
     log.info("host.settings", extra={"file": origin.path or _NO_FILE})
     for warning in _warnings(settings, None if _was_asked_for(ctx) else origin):
         _warn(warning, LogFormat(log_format))
-    asyncio.run(_serve(settings, data, origin))
+    with asyncio.Runner(loop_factory=HostLoop) as runner:
+        runner.run(_serve(settings, data, origin))
 
 
 def _was_asked_for(ctx: click.Context) -> bool:
