@@ -21,6 +21,7 @@ from pynchy.status_line import is_held
 
 SETTINGS_NAME = "pynchy.toml"
 
+_SERVED_WITH = "settings.json"
 _TOKEN_BYTES = 32
 _CAP = 4_096
 # A path is at most 4,096 bytes, each of which may be written as six.
@@ -228,6 +229,38 @@ class DataFolder:
             path = None if origin.path is None else str(origin.path)
             body["settings"] = {"file": path, "digest": origin.digest}
         self.folder.replace("host.json", json.dumps(body).encode())
+        if origin is not None and origin.path != self._served_with():
+            self._remember(origin.path)
+
+    def check_found(self, found: Path | None) -> None:
+        """Raise ConfigError for settings that lie in the current folder if others were used last.
+
+        To be asked of a file that nobody has named. An agent may have left it in its workspace.
+        """
+        last = self._served_with()
+        if found is None or last is None or found.absolute().parent != Path.cwd():
+            return
+        if not _is_there(last) or SettingsSource(last).is_file(found):
+            return
+        here, there = (shlex.quote(str(path)) for path in (found.absolute(), last))
+        raise ConfigError(
+            f"{found.absolute()}: lies in this folder, but the host last ran with {last}\n"
+            "  settings can start programs, so say which file you mean:\n"
+            f"    --config {there}\n"
+            f"    --config {here}"
+        )
+
+    def _served_with(self) -> Path | None:
+        """Return the settings file that the last host had; None for none, or if it is unknown."""
+        try:
+            path = json.loads(self.folder.read(_SERVED_WITH, _HOST_CAP))["file"]
+        except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
+            return None
+        return Path(path) if isinstance(path, str) else None
+
+    def _remember(self, settings: Path | None) -> None:
+        path = None if settings is None else str(settings)
+        self.folder.replace(_SERVED_WITH, json.dumps({"file": path}).encode())
 
     def retract(self) -> None:
         """Say that there is no host any more, unless the folder is another host's by now."""

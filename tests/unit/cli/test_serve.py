@@ -13,6 +13,7 @@ from tests.unit.cli.support import Run
 from pynchy.config import HttpSettings
 from pynchy.http.server import listen
 
+COMMAND = (sys.executable, "-c", "from pynchy.cli import main; main()")
 PORT = "[http]\nport = 0\n"
 
 
@@ -23,11 +24,24 @@ def taken() -> Iterator[int]:
         yield int(listener.getsockname()[1])
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a person whose home is the folder."""
+    env = {**os.environ, "HOME": str(folder), "PYNCHY_DATA_DIR": str(folder / "data")}
+    env.pop("XDG_CONFIG_HOME", None)
+    return env
+
+
+def run_in(folder: Path, *arguments: str) -> str:
+    """Run a command in the folder and return what it says."""
+    command, env = [*COMMAND, *arguments], environment(folder)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
 def serve(folder: Path, *options: str, **environ: str) -> tuple[str, str]:
     """Start a host in the folder, stop it when it is ready, and return what it printed."""
-    command = [sys.executable, "-c", "from pynchy.cli import main; main()", "serve", *options]
-    env = {**os.environ, "HOME": str(folder), "PYNCHY_DATA_DIR": str(folder / "data"), **environ}
-    env.pop("XDG_CONFIG_HOME", None)
+    command = [*COMMAND, "serve", *options]
+    env = environment(folder) | environ
     with subprocess.Popen(
         command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -87,6 +101,46 @@ def test_settings_that_lie_in_the_folder_by_chance_are_said_loudly(tmp_path: Pat
     assert f"Warning: the settings are those of {path}" in found
     assert "it starts programs for: nightly" in found
     assert "Warning" not in named + by_variable
+
+
+def test_settings_that_an_agent_left_in_its_workspace_won_over_those_of_the_person(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / ".config/pynchy/pynchy.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(PORT)
+    _, first = serve(tmp_path)
+    planted = tmp_path / "pynchy.toml"
+    planted.write_text(f'{PORT}[groups.team.launcher]\ncommand = ["true"]\n')
+
+    refused, why = serve(tmp_path)
+    doctor = run_in(tmp_path, "doctor")
+    _, own_again = serve(tmp_path, "--config", str(own))
+    _, named = serve(tmp_path, "--config", "pynchy.toml")
+    _, known = serve(tmp_path)
+
+    assert f'file="{own}"' in first + own_again
+    assert refused == ""
+    assert f"the host last ran with {own}" in why
+    assert f"--config {planted}" in why
+    assert f"the host last ran with {own}" in doctor
+    assert f'file="{planted}"' in named
+    assert f"Warning: the settings are those of {planted}" in known
+
+
+def test_settings_of_the_folder_count_once_those_of_the_last_host_are_gone(tmp_path: Path) -> None:
+    own = tmp_path / ".config/pynchy/pynchy.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(PORT)
+    serve(tmp_path)
+    own.unlink()
+
+    serve(tmp_path, "--port", "0")
+    run_in(tmp_path, "init")
+    printed, errors = serve(tmp_path, "--port", "0")
+
+    assert "pynchy is ready" in printed
+    assert f"Warning: the settings are those of {tmp_path / 'pynchy.toml'}" in errors
 
 
 def test_an_address_that_others_reach_is_warned_of_at_the_start(tmp_path: Path) -> None:

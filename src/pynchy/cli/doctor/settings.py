@@ -243,6 +243,8 @@ def look_at_settings(
     try:
         of_host = origin is not None and not is_named
         path = origin.path if of_host and origin else find_settings(explicit, environ)
+        if not (of_host or is_named):
+            data.check_found(path)
     except ConfigError as exc:
         return None, [_unusable(exc)]
     settings, said = _read(path)
@@ -262,7 +264,8 @@ def _read(path: Path | None) -> tuple[Settings | None, Finding]:
 
 
 def _unusable(error: ConfigError) -> Finding:
-    return problem(_CHECK, str(error), "correct the file; pynchy init writes a new one")
+    fix = "correct the file, or name another with --config; pynchy init writes a new one"
+    return problem(_CHECK, str(error), fix)
 
 
 def _compare(
