@@ -9,10 +9,13 @@ import selectors
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from pynchy.model import GroupName
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +140,9 @@ class _FallbackSelector(selectors.BaseSelector):
         self._selector: selectors.BaseSelector = selectors.DefaultSelector()
         self.problem: str | None = None
 
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def register(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> selectors.SelectorKey:
         try:
             return self._selector.register(fileobj, events, data)
         except OSError as exc:
@@ -159,10 +164,12 @@ class _FallbackSelector(selectors.BaseSelector):
             "connections. End that program, then start the host again"
         )
 
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         return self._selector.unregister(fileobj)
 
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+    def modify(
+        self, fileobj: FileDescriptorLike, events: int, data: object = None
+    ) -> selectors.SelectorKey:
         return self._selector.modify(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -171,8 +178,8 @@ class _FallbackSelector(selectors.BaseSelector):
     def close(self) -> None:
         self._selector.close()
 
-    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
         return self._selector.get_key(fileobj)
 
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
         return self._selector.get_map()
