@@ -4,6 +4,9 @@ A line is in the file before anybody is told of it, its number is never used aga
 are told in the order of the numbers, so one that was away asks for everything after the last
 number it saw and misses nothing that is still kept. A disk that refuses a line is the exception:
 it is told all the same, and its number may come again after a restart.
+
+The oldest file is shared out: in it every group keeps its newest lines, so that a group with many
+events drives out its own rather than those of the others.
 """
 
 from __future__ import annotations
@@ -12,11 +15,14 @@ import asyncio
 import errno
 import logging
 import os
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from threading import Lock, Thread
 
 from aiofiles.threadpool import wrap
 
@@ -90,6 +96,8 @@ class AuditLog:
         self._written = 0
         self._told = 0
         self._ready: dict[int, AuditLine] = {}
+        self._sharing: Thread | None = None
+        self._renaming = Lock()
         self.problem: str | None = None
 
     @property
@@ -103,6 +111,8 @@ class AuditLog:
         newest_first = map(_last_sequence, reversed(self._files()))
         self._written = self._told = next(filter(None, newest_first), 0)
         self._open_file()
+        if self._max_files > 1:
+            self._share_out()  # a crash may have interrupted it
 
     def send_home(self) -> None:
         """Send every reader home."""
@@ -110,7 +120,11 @@ class AuditLog:
             subscriber.finish()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the files."""
+        self._close_file()
+        self._finish_sharing()
+
+    def _close_file(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -190,11 +204,13 @@ class AuditLog:
         """Yield the lines after that number, up to the last that was told when this was called."""
         # All are opened before the first is read: a rotation in between would hide one.
         with ExitStack() as stack:
-            files = [stack.enter_context(path.open("rb")) for path in self._files()]
+            with self._renaming:
+                files = [stack.enter_context(path.open("rb")) for path in self._files()]
             for file in map(wrap, files):
                 while chunk := await file.readlines(_CHUNK):
                     for line in map(_parse, chunk):
                         if line and after < line.sequence <= last:
+                            after = line.sequence  # a crash may have left a line in two files
                             yield line
 
     def _files(self) -> list[Path]:
@@ -219,22 +235,90 @@ class AuditLog:
         written = os.write(self._fd, data)
         self._size += written
         if written < len(data):  # the disk is full: the next line must not be glued to this one
-            self.close()
+            self._close_file()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _rotate(self) -> None:
-        self.close()
+        self._close_file()
         self._size = 0
-        base = self._folder / _NAME
         if self._max_files == 1:
-            base.unlink()
+            self._file(0).unlink()
             return
-        base.with_name(f"{_NAME}.{self._max_files - 1}").unlink(missing_ok=True)
-        for number in range(self._max_files - 2, 0, -1):
-            path = base.with_name(f"{_NAME}.{number}")
-            if path.exists():
-                path.rename(base.with_name(f"{_NAME}.{number + 1}"))
-        base.rename(base.with_name(f"{_NAME}.1"))
+        self._finish_sharing()
+        files = [self._file(number) for number in range(self._max_files + 1)]
+        for newer, older in reversed(list(pairwise(files))):
+            if newer.exists():
+                newer.replace(older)
+        self._share_out()
+
+    def _file(self, number: int) -> Path:
+        return self._folder / (f"{_NAME}.{number}" if number else _NAME)
+
+    def _share_out(self) -> None:
+        """Merge the file that is too many into the oldest that is kept, off the loop."""
+        too_many, oldest = self._file(self._max_files), self._file(self._max_files - 1)
+        if too_many.exists():
+            sharing = Thread(target=partial(self._merge_into, oldest, too_many), name="audit")
+            try:
+                sharing.start()
+            except RuntimeError:  # no thread is to be had
+                log.exception("audit.not_shared_out")
+            else:
+                self._sharing = sharing
+
+    def _finish_sharing(self) -> None:
+        if self._sharing is not None:
+            self._sharing.join()
+            self._sharing = None
+
+    def _merge_into(self, oldest: Path, too_many: Path) -> None:
+        merged = self._folder / f"{_NAME}.new"
+        try:
+            files = [path for path in (too_many, oldest) if path.exists()]
+            _merge(files, self._max_bytes, merged)
+            with self._renaming:
+                merged.replace(oldest)
+                too_many.unlink()
+        except OSError:  # the next rotation does without the file that is too many
+            log.exception("audit.not_shared_out")
+
+
+def _merge(paths: Sequence[Path], room: int, merged: Path) -> None:
+    """Write the newest lines of every group into a file of about that size, in their order."""
+    groups: list[str] = []
+    sizes: Counter[str] = Counter()
+    last = 0
+    for raw in _lines(paths):
+        number, group = wire.read_event_group(raw)
+        is_new = number > last  # a crash may have left a line in both
+        groups.append(group if is_new else "")
+        sizes[groups[-1]] += len(raw)
+        last = max(last, number)
+    del sizes[""]
+    shares = _shares(sizes, room)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(merged, flags, 0o600), "wb") as file:
+        for raw, group in zip(_lines(paths), groups, strict=True):
+            is_last = sizes[group] == len(raw)
+            if group and (sizes[group] <= shares[group] or is_last):
+                file.write(raw)
+            else:
+                sizes[group] -= len(raw)
+
+
+def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
+    for path in paths:
+        with path.open("rb") as file:
+            yield from file
+
+
+def _shares(sizes: Mapping[str, int], room: int) -> dict[str, int]:
+    """Divide the room: who needs less than an equal share leaves the rest to the others."""
+    shares = {}
+    for done, (group, size) in enumerate(sorted(sizes.items(), key=lambda item: item[1])):
+        shares[group] = min(size, room // (len(sizes) - done))
+        room -= shares[group]
+    return shares
 
 
 def _parse(raw: bytes) -> AuditLine | None:

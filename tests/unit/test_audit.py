@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,6 +85,7 @@ async def test_rotation_keeps_the_newest_and_readers_cross_it(tmp_path: Path) ->
     log = open_log(tmp_path, max_bytes=400, max_files=3)
     for number in range(12):
         log.publish(event(number))
+    log.close()
 
     files = sorted(path.name for path in tmp_path.iterdir())
     oldest = json.loads((tmp_path / "events.jsonl.2").read_text().splitlines()[0])["seq"]
@@ -91,7 +93,6 @@ async def test_rotation_keeps_the_newest_and_readers_cross_it(tmp_path: Path) ->
 
     assert files == ["events.jsonl", "events.jsonl.1", "events.jsonl.2"]
     assert seen == list(range(oldest, 13))
-    log.close()
 
 
 async def test_a_reader_that_does_not_keep_up_is_sent_home(tmp_path: Path) -> None:
@@ -205,3 +206,69 @@ async def test_an_event_that_cannot_be_written_as_text_holds_up_nobody_who_reads
 
     assert await read(log, after=0, count=2) == [1, 2]
     log.close()
+
+
+async def test_a_group_with_many_events_erased_those_of_all_others(tmp_path: Path) -> None:
+    log = open_log(tmp_path, max_bytes=2_000, max_files=3)
+    log.publish(event(0))
+    for number in range(500):
+        log.publish(replace(event(number), group=GroupName("noisy")))
+        if number == 250:
+            log.publish(event(1))
+    log.close()
+
+    files = sorted(tmp_path.iterdir())
+    lines = [json.loads(line) for path in files for line in path.read_bytes().splitlines()]
+    kept = [line["id"] for line in lines if line["group"] == "g1"]
+    numbers = sorted(line["seq"] for line in lines)
+    seen = await read(log, after=0, count=len(lines))
+
+    assert [path.name for path in files] == ["events.jsonl", "events.jsonl.1", "events.jsonl.2"]
+    assert all(path.stat().st_size <= 2_000 for path in files)
+    assert kept == ["q0", "q1"]
+    assert seen == numbers
+    assert numbers[-20:] == list(range(483, 503))
+
+
+def test_groups_that_need_little_leave_their_share_of_the_oldest_events_to_others(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path, max_bytes=4_000, max_files=2)
+    for number in range(200):
+        for name in ("one", "two"):
+            log.publish(replace(event(number), group=GroupName(name)))
+        if number < 2:
+            log.publish(replace(event(number), group=GroupName("quiet")))
+    log.close()
+
+    lines = (tmp_path / "events.jsonl.1").read_bytes().splitlines()
+    sizes = Counter[str]()
+    for line in lines:
+        sizes[json.loads(line)["group"]] += len(line) + 1
+
+    assert sizes["quiet"] < 300
+    assert all(1_700 < sizes[name] < 2_000 for name in ("one", "two"))
+
+
+@pytest.mark.parametrize("step", ["before the merge", "after the merge"])
+async def test_a_rotation_that_a_crash_interrupted_tells_nothing_twice(
+    tmp_path: Path, step: str
+) -> None:
+    first = open_log(tmp_path, max_bytes=400, max_files=3)
+    for number in range(12):
+        first.publish(event(number))
+    first.close()
+    too_many, oldest = (tmp_path / f"events.jsonl.{number}" for number in (3, 2))
+    before = [json.loads(line)["seq"] for line in oldest.read_bytes().splitlines()]
+    too_many.write_bytes(oldest.read_bytes())
+    if step == "before the merge":
+        oldest.unlink()
+
+    second = open_log(tmp_path, max_bytes=400, max_files=3)
+    during = await read(second, after=0, count=12 - before[0] + 1)
+    second.close()
+    after = await read(second, after=0, count=12 - before[0] + 1)
+
+    assert during == after == list(range(before[0], 13))
+    assert not too_many.exists()
+    assert [json.loads(line)["seq"] for line in oldest.read_bytes().splitlines()] == before

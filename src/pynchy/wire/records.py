@@ -128,6 +128,16 @@ def read_sequence(line: bytes) -> int | None:
     return sequence if isinstance(sequence, int) else None
 
 
+def read_event_group(line: bytes) -> tuple[int, str]:
+    """Return number and group of a line of the audit log; 0 and nothing if it is damaged."""
+    try:
+        value = from_json(line)
+    except ValueError:
+        return 0, ""
+    number, group = (value.get("seq"), value.get("group")) if isinstance(value, dict) else (0, "")
+    return (number, group) if isinstance(number, int) and isinstance(group, str) else (0, "")
+
+
 def read_event_kind(line: bytes) -> str:
     """Return the type of a whole line of the audit log."""
     return str(from_json(line).get("type", ""))
