@@ -248,7 +248,7 @@ class AuditLog:
         files = [self._file(number) for number in range(self._max_files + 1)]
         for newer, older in reversed(list(pairwise(files))):
             if newer.exists():
-                newer.replace(older)
+                newer.rename(older)
         self._share_out()
 
     def _file(self, number: int) -> Path:

@@ -124,3 +124,18 @@ def test_among_too_many_leases_one_that_a_question_names_dies_in_its_time(
         leases.live(mailbox)
 
     assert not leases.is_live(mailbox, "l1")
+
+
+def test_masses_of_temporary_files_were_gone_through_at_every_look_at_leases(
+    mailbox: Mailbox, leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_files, "_MAX_NAMES", 20)
+    for number in range(30):
+        (mailbox.path / f"tasks/.{number}").touch()
+    write_lease(mailbox)
+
+    leases.live(mailbox)
+
+    [problem] = leases.problems()
+    assert "or 20 files, in its tasks folder" in problem
+    assert leases.is_live(mailbox, "l1")

@@ -5,11 +5,13 @@ import errno
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -457,6 +459,42 @@ async def test_a_withdrawal_waits_for_a_question_that_could_not_be_recorded_yet(
     assert found is not None
     assert found.ending is not None
     assert found.ending.outcome == "withdrawn"
+
+
+class SlowListing:
+    """A clock that goes on by itself only while the folder of one group is listed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_000.0
+        self.looks: Counter[GroupName] = Counter()
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr("pynchy.ipc.intake.time", clock)
+        monkeypatch.setattr(Mailbox, "requests", lambda mailbox, _limit: self._list(mailbox))
+
+    def _list(self, mailbox: Mailbox) -> list[str]:
+        self.now += 0.5 * (mailbox.group == GROUP)
+        self.looks[mailbox.group] += 1
+        return []
+
+
+async def test_a_group_with_masses_of_files_cost_a_share_of_a_core_at_rest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = SlowListing(monkeypatch), GroupName(RESUMABLE)
+
+    async with cancelled_at_end() as running:
+        handler = world.ask_handler
+        intake = Intake(world.mailboxes, Registry(), handler, running, lambda: Rate(100.0, 100))
+        for group in (GROUP, other):
+            await intake.joined(group)
+        for second in range(60):
+            slow.now += 1.0
+            intake.look(GROUP)
+            intake.look(other)
+            looked = second + 1
+            await until(lambda looked=looked: slow.looks[other] == looked, "a look")
+
+    assert slow.looks[GROUP] in {2, 3}
 
 
 async def test_a_host_whose_folder_was_moved_made_another_one_in_its_place(tmp_path: Path) -> None:

@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 BATCH = 256
 HALF_WRITTEN_SECONDS = 1.0
+# After a look that takes long the folder is left alone for so many times its length. What is
+# noticed is read at once meanwhile.
+_REST_SHARE = 49.0
+_REST_MAX_SECONDS = 60.0
 
 
 class Registry:
@@ -99,6 +103,7 @@ class _Waiting:
     rate: Rate
     names: dict[str, None] = field(default_factory=dict)
     look: bool = False
+    rests_until: float = 0.0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -163,9 +168,9 @@ class Intake:
         for name in hinted:
             await waiting.rate.take()
             await self._handle(mailbox, name, whole=True)
-        if waiting.look:
+        if waiting.look and time.monotonic() >= waiting.rests_until:
             waiting.look = False
-            for name in await asyncio.to_thread(mailbox.requests, BATCH):
+            for name in await asyncio.to_thread(_look, waiting, mailbox):
                 await waiting.rate.take()
                 await self._handle(mailbox, name, whole=False)
 
@@ -195,6 +200,15 @@ class Intake:
             await self._handler.refuse(mailbox.group, name, malformed, content)
             return
         await asyncio.to_thread(mailbox.drop_request, name)
+
+
+def _look(waiting: _Waiting, mailbox: Mailbox) -> list[str]:
+    """Return some requests of the folder. How long it takes to list is up to the agent."""
+    began = time.monotonic()
+    found = mailbox.requests(BATCH)
+    now = time.monotonic()
+    waiting.rests_until = now + min((now - began) * _REST_SHARE, _REST_MAX_SECONDS)
+    return found
 
 
 def _is_fresh(mailbox: Mailbox, name: str) -> bool:

@@ -36,7 +36,8 @@ class Leases:
 
     def problems(self) -> list[str]:
         """Say which groups have more leases than are looked at."""
-        told = f"has more than {MAX_LEASES:,} lease files in its tasks folder; the rest is ignored"
+        most = f"{MAX_LEASES:,} lease files, or {_MAX_NAMES:,} files,"
+        told = f"has more than {most} in its tasks folder; the rest is ignored"
         return [f"group {group} {told}" for group in sorted(self._crowded)]
 
     def is_live(self, mailbox: Mailbox, lease: str) -> bool:
@@ -90,8 +91,9 @@ class Leases:
         return (lease for lease in leases if self._session_of(mailbox, lease) == session_id)
 
     def _all(self, mailbox: Mailbox) -> list[str]:
-        names = mailbox.tasks.names(_MAX_NAMES)
-        found = [name.removesuffix(".lease") for name in names if name.endswith(".lease")]
+        names = list(mailbox.tasks.entries(_MAX_NAMES))
+        leases = (name for name in names if name.endswith(".lease") and not name.startswith("."))
+        found = [name.removesuffix(".lease") for name in leases]
         is_crowded = len(names) == _MAX_NAMES or len(found) > MAX_LEASES
         (self._crowded.add if is_crowded else self._crowded.discard)(mailbox.group)
         return found[:MAX_LEASES]

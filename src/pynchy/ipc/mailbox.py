@@ -6,6 +6,7 @@ outside of that folder, and a response is written once.
 
 from __future__ import annotations
 
+import heapq
 import logging
 import secrets
 from collections import deque
@@ -84,8 +85,9 @@ class Mailbox:
 
     def requests(self, limit: int) -> list[str]:
         """Return the names of requests that wait to be read, questions before what ends them."""
-        names = [name for name in self.tasks.names() if name.endswith(".json")]
-        return sorted(names, key=lambda name: name.count("."))[:limit]
+        # Not as a list, of which an agent says how long it is.
+        names = (name for name in self.tasks.entries() if _is_request(name))
+        return heapq.nsmallest(limit, names, key=lambda name: name.count("."))
 
     def read_request(self, name: str) -> bytes:
         """Return a request's content. Raise MalformedRequest for what must not be read."""
@@ -237,7 +239,7 @@ class Mailbox:
         if not folder.has(_ASIDE):
             return
         aside = Folder(self._ipc, self.group, _ASIDE)
-        unread = [name for name in aside.names() if name.endswith(".json")]
+        unread = [name for name in aside.entries() if _is_request(name)]
         if not self.tasks.exists():
             if unread:
                 folder.rename(_ASIDE, "tasks")
@@ -275,6 +277,10 @@ class Mailbox:
             with suppress(FileNotFoundError):
                 removed += folder.clear_removed(_MAX_CLEARED - removed)
         return removed >= _MAX_CLEARED
+
+
+def _is_request(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".")
 
 
 def _is_older(folder: Folder, name: str, than: datetime) -> bool:
