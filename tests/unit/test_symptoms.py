@@ -36,6 +36,7 @@ from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, Reply, RequestId, SessionId
+from pynchy.pending.base import Key
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import ShortIds
 from pynchy.safe_folder import Folder
@@ -459,6 +460,39 @@ async def test_a_withdrawal_waits_for_a_question_that_could_not_be_recorded_yet(
     assert found is not None
     assert found.ending is not None
     assert found.ending.outcome == "withdrawn"
+
+
+async def test_masses_of_held_answers_cost_a_share_of_a_core_at_rest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (world.folder / "ipc" / KEPT / "tasks/l1.lease").write_text('{"v": 1, "boot_id": "other"}')
+    pauses: dict[str, float] = {}
+    changed = world.ledger.changed
+
+    async def wait(key: Key, since: int, seconds: float) -> None:
+        pauses[key[1]] = seconds
+        await changed(key, since, seconds)
+
+    monkeypatch.setattr(world.ledger, "changed", wait)
+    ids = [f"ask-{number}" for number in range(200)]
+    for request_id in ids:
+        await world.take(
+            KEPT, request_id, ask({"question": "Go?"}, request_id=request_id, lease="l1")
+        )
+        cancel = {"v": 1, "type": "ask_user:cancel", "request_id": request_id}
+        await world.take(KEPT, request_id, json.dumps(cancel).encode())
+    for request_id in ids:
+        await world.answers.answer(Reply(request_id, "ana", "local", ("Yes",)))
+
+    def states() -> set[str]:
+        return {pending.state for pending in world.index}
+
+    await until(lambda: states() == {"held"}, "all to be held")
+    await until(lambda: sum(1 / pause for pause in pauses.values()) < 100, "fewer looks", 20)
+
+    (world.folder / "ipc" / KEPT / "tasks/ask-7.received").write_text("{}")
+    world.ask_handler.receipt_seen(GROUP, RequestId("ask-7"))
+    await until(lambda: (GROUP, RequestId("ask-7")) not in world.index, "the receipt to be seen")
 
 
 class SlowListing:

@@ -14,6 +14,7 @@ Delivering again after a crash is harmless.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,6 +32,9 @@ from pynchy.tracking.redelivery import LostAnswers
 
 # There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
 UNDELIVERED_POLL_SECONDS = 30.0
+# A group whose answers are held by the hundred is looked at so often in all, and no more: it keeps
+# itself waiting. A receipt wakes each at once.
+_HELD_LOOKS_PER_SECOND = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class MailboxRoute:
         self._late = late
         self._grace = limits.receipt_grace
         self._keep_undelivered = limits.keep_undelivered
+        self._held: Counter[GroupName] = Counter()
 
     async def respond(self, pending: PendingQuestion) -> None:
         """See AnswerRoute."""
@@ -154,9 +159,23 @@ class MailboxRoute:
         while (pending := self._ledger.get(key)).delivered is None:
             version = self._ledger.version(key)
             if not await self._advance(pending, mailbox, grace_ends):
-                undelivered = self._ledger.get(key).state is State.UNDELIVERED
-                look = UNDELIVERED_POLL_SECONDS if undelivered else POLL_SECONDS
-                await self._ledger.changed(key, version, look)
+                await self._wait(key, version)
+
+    async def _wait(self, key: Key, version: int) -> None:
+        """Return when something has changed since that version, or it is time for another look."""
+        match self._ledger.get(key).state:
+            case State.UNDELIVERED:
+                await self._ledger.changed(key, version, UNDELIVERED_POLL_SECONDS)
+            case State.HELD:
+                group = key[0]
+                self._held[group] += 1
+                pause = max(POLL_SECONDS, self._held[group] / _HELD_LOOKS_PER_SECOND)
+                try:
+                    await self._ledger.changed(key, version, pause)
+                finally:
+                    self._held[group] -= 1
+            case _:
+                await self._ledger.changed(key, version, POLL_SECONDS)
 
     async def tell_unseen(self, pending: PendingQuestion, why: str) -> None:
         """See AnswerRoute."""
