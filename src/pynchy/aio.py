@@ -1,4 +1,4 @@
-"""Small tools for asyncio: fair turns, a lock for each key, cancelling, and the host's loop."""
+"""Small tools for asyncio: fair turns, locks and results by key, cancelling, the host's loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import logging
 import selectors
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -24,6 +24,7 @@ MAX_HOLD_SECONDS = 60.0
 
 
 K = TypeVar("K")
+T = TypeVar("T")
 
 
 def is_being_cancelled() -> bool:
@@ -41,6 +42,25 @@ class LockMap(Generic[K]):
     def of(self, key: K) -> asyncio.Lock:
         """Return the key's lock, to be held at once: a lock that nobody holds is forgotten."""
         return self._locks.setdefault(key, asyncio.Lock())
+
+
+class SharedResults(Generic[K, T]):
+    """Makes a thing once for all who want it, and keeps the last few that were made."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._locks: LockMap[K] = LockMap()
+        self._made: dict[K, T] = {}
+
+    async def get(self, key: K, make: Callable[[], Awaitable[T]]) -> T:
+        """Return what was made for the key, or make it."""
+        async with self._locks.of(key):
+            if key not in self._made:
+                made = await make()
+                while len(self._made) >= self._most:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = made
+            return self._made[key]
 
 
 class FairSemaphore:

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
+from pynchy.aio import SharedResults
 from pynchy.http.agents import find_agents
 from pynchy.http.auth import SignInRoutes
 from pynchy.http.context import (
@@ -35,7 +36,7 @@ from pynchy.inbox.render import RenderedCard, Renderer, Viewer
 from pynchy.inbox.sign_in import Browser
 from pynchy.inbox.views import RowView, brief, order_of, revision_of, row_view
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion, State
-from pynchy.pending.base import HistoryQuery, has_words
+from pynchy.pending.base import HistoryQuery, Key, has_words
 
 PING_SECONDS = 10
 _STALLED_READER_SECONDS = 30.0
@@ -46,15 +47,20 @@ FIRST_CARDS = 30
 _CARDS_AT_ONCE = 60
 _MAX_FOUND = 100
 _HISTORY_PAGE = 50
+# Pages that keep up ask for the same few.
+_SHARED_EVENTS = 256
+_SHARED_CARDS = 64
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
 
 
 class CardStream:
-    """Tells open pages what changes."""
+    """Tells open pages what changes. What they are told is made once for all of them."""
 
     def __init__(self, context: HttpContext, renderer: Renderer) -> None:
         self._context = context
         self._renderer = renderer
+        self._found: SharedResults[int, PendingQuestion | None] = SharedResults(_SHARED_EVENTS)
+        self._told: SharedResults[tuple[Key, str], ServerSentEvent] = SharedResults(_SHARED_CARDS)
 
     async def stream(self, request: Request) -> Response:
         """Tell of every card that changes, for as long as the browser is signed in."""
@@ -73,16 +79,20 @@ class CardStream:
         known = {pending.key: revision_of(pending) for pending in waiting}
         yield self._snapshot(waiting)
         async for line in self._context.audit.stream(seen):
-            key = wire.read_event_key(line.data)
-            pending = await find_question(self._context, *key) if key else None
+            pending = await self._found.get(line.sequence, partial(self._find, line.data))
             if not self._may_see(browser):
                 yield _message("out", {})
                 return
             if pending is not None and known.get(pending.key) != revision_of(pending):
-                known[pending.key] = revision_of(pending)
-                yield await self._change(pending)
+                known[pending.key] = revision = revision_of(pending)
+                card = (pending.key, revision)
+                yield await self._told.get(card, partial(self._change, pending))
             if pending is not None and pending.state is State.CLOSED:
                 known.pop(pending.key, None)
+
+    async def _find(self, event: bytes) -> PendingQuestion | None:
+        key = wire.read_event_key(event)
+        return await find_question(self._context, *key) if key else None
 
     def _snapshot(self, waiting: list[PendingQuestion]) -> ServerSentEvent:
         open_ = [[f"{p.group}/{p.request_id}", order_of(p), revision_of(p)] for p in waiting]

@@ -2,21 +2,24 @@
 
 import json
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import datetime
 from io import StringIO
 
 import pytest
 from rich.console import Console
 from tests.unit.cli.support import Host
-from tests.unit.inbox.test_history import read
+from tests.unit.inbox.test_history import end, read
 
 from pynchy.cli.screen import markdown_text
 from pynchy.cli.tables import pending_screen
 from pynchy.cli.text import clean, one_line
 from pynchy.cli.views import read_question
 from pynchy.inbox import markdown
-from pynchy.inbox.views import MAX_LISTED_HTML
+from pynchy.inbox.views import MAX_LISTED_HTML, CardView, card_view, revision_of
+from pynchy.model import PendingQuestion
 from pynchy.unicode_safety import name_all
 from pynchy.wire import MAX_REQUEST_BYTES
 
@@ -131,3 +134,45 @@ def test_the_json_of_the_list_is_whole(host: Host) -> None:
 
     assert view["short_id"] == asked
     assert len(json.loads(json.dumps(view))["questions"][0]["question"]) == 19_001
+
+
+def test_a_card_was_rendered_anew_for_every_page_that_is_open(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered: list[tuple[str, str]] = []
+
+    def note(pending: PendingQuestion, *, is_excerpt: bool) -> CardView:
+        rendered.append((pending.request_id, revision_of(pending)))
+        return card_view(pending, is_excerpt=is_excerpt)
+
+    address = host.data.host()
+    request = urllib.request.Request(  # noqa: S310 - our own host
+        f"{address.url}/inbox/stream", headers={"Authorization": f"Bearer {address.token}"}
+    )
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(urllib.request.urlopen(request, timeout=30))  # noqa: S310 - the same
+            for _ in range(5)
+        ]
+        for stream in streams:
+            assert stream.readline() == b"event: sync\n"
+        monkeypatch.setattr("pynchy.inbox.render.card_view", note)
+        for number in range(3):
+            end(host, f"Question {number}?", "Yes")
+        told = [_until_last_card(stream) for stream in streams]
+
+    assert all(each == told[0] for each in told)
+    assert len(rendered) == len(set(rendered))
+
+
+def _until_last_card(stream: Iterable[bytes]) -> list[bytes]:
+    """Return what a page is told until the third card is over."""
+    told, kind = [], b""
+    for line in stream:
+        if line.startswith(b"event: "):
+            kind = line
+        elif line.startswith(b"data: ") and kind in {b"event: card\n", b"event: over\n"}:
+            told.append(kind + line)
+            if b"over" in kind and b"Question 2?" in line:
+                break
+    return told
