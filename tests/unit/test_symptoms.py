@@ -462,9 +462,11 @@ async def test_a_withdrawal_waits_for_a_question_that_could_not_be_recorded_yet(
     assert found.ending.outcome == "withdrawn"
 
 
-async def test_masses_of_held_answers_cost_a_share_of_a_core_at_rest(
-    world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("state", ["held", "delivering"])
+async def test_masses_of_answers_that_wait_cost_a_share_of_a_core_at_rest(
+    world: World, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
+    monkeypatch.setattr("pynchy.bridge.deliver.POLL_SECONDS", 0.5)
     (world.folder / "ipc" / KEPT / "tasks/l1.lease").write_text('{"v": 1, "boot_id": "other"}')
     pauses: dict[str, float] = {}
     changed = world.ledger.changed
@@ -480,14 +482,15 @@ async def test_masses_of_held_answers_cost_a_share_of_a_core_at_rest(
             KEPT, request_id, ask({"question": "Go?"}, request_id=request_id, lease="l1")
         )
         cancel = {"v": 1, "type": "ask_user:cancel", "request_id": request_id}
-        await world.take(KEPT, request_id, json.dumps(cancel).encode())
+        if state == "held":
+            await world.take(KEPT, request_id, json.dumps(cancel).encode())
     for request_id in ids:
         await world.answers.answer(Reply(request_id, "ana", "local", ("Yes",)))
 
     def states() -> set[str]:
         return {pending.state for pending in world.index}
 
-    await until(lambda: states() == {"held"}, "all to be held")
+    await until(lambda: states() == {state}, "all to wait for their agent")
     await until(lambda: sum(1 / pause for pause in pauses.values()) < 100, "fewer looks", 20)
 
     (world.folder / "ipc" / KEPT / "tasks/ask-7.received").write_text("{}")

@@ -32,9 +32,10 @@ from pynchy.tracking.redelivery import LostAnswers
 
 # There may be thousands, for days; a receipt, a retry and a dismissal wake them at once.
 UNDELIVERED_POLL_SECONDS = 30.0
-# A group whose answers are held by the hundred is looked at so often in all, and no more: it keeps
-# itself waiting. A receipt wakes each at once.
-_HELD_LOOKS_PER_SECOND = 50
+# After the first few looks the answers of one group are looked at so often in all, and no more: a
+# group that has hundreds of them waiting keeps itself waiting. A receipt wakes each at once.
+_PROMPT_LOOKS = 5
+_LOOKS_PER_SECOND = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ class MailboxRoute:
         self._late = late
         self._grace = limits.receipt_grace
         self._keep_undelivered = limits.keep_undelivered
-        self._held: Counter[GroupName] = Counter()
+        self._waiting: Counter[GroupName] = Counter()
 
     async def respond(self, pending: PendingQuestion) -> None:
         """See AnswerRoute."""
@@ -156,26 +157,25 @@ class MailboxRoute:
             await self._delivered(key, DeliveryPath.NONE)
             return
         grace_ends = self._ledger.now() + self._grace
+        looks = 0
         while (pending := self._ledger.get(key)).delivered is None:
             version = self._ledger.version(key)
             if not await self._advance(pending, mailbox, grace_ends):
-                await self._wait(key, version)
+                looks += 1
+                await self._wait(key, version, looks)
 
-    async def _wait(self, key: Key, version: int) -> None:
+    async def _wait(self, key: Key, version: int, looks: int) -> None:
         """Return when something has changed since that version, or it is time for another look."""
-        match self._ledger.get(key).state:
-            case State.UNDELIVERED:
-                await self._ledger.changed(key, version, UNDELIVERED_POLL_SECONDS)
-            case State.HELD:
-                group = key[0]
-                self._held[group] += 1
-                pause = max(POLL_SECONDS, self._held[group] / _HELD_LOOKS_PER_SECOND)
-                try:
-                    await self._ledger.changed(key, version, pause)
-                finally:
-                    self._held[group] -= 1
-            case _:
-                await self._ledger.changed(key, version, POLL_SECONDS)
+        if self._ledger.get(key).state is State.UNDELIVERED:
+            await self._ledger.changed(key, version, UNDELIVERED_POLL_SECONDS)
+            return
+        group = key[0]
+        self._waiting[group] += 1
+        share = self._waiting[group] / _LOOKS_PER_SECOND if looks > _PROMPT_LOOKS else 0.0
+        try:
+            await self._ledger.changed(key, version, max(POLL_SECONDS, share))
+        finally:
+            self._waiting[group] -= 1
 
     async def tell_unseen(self, pending: PendingQuestion, why: str) -> None:
         """See AnswerRoute."""
