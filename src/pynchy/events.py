@@ -49,6 +49,7 @@ class EventKind(StrEnum):
     SESSION_FINISHED = "session_finished"
     SESSION_FAILED = "session_failed"
     SESSION_STOPPED = "session_stopped"
+    SESSION_DENIED = "session_denied"
     SESSION_CHANGED = "session_changed"
 
 

@@ -3,7 +3,8 @@
 0  done              4  already over
 1  refused, failed   5  no host is running
 2  declined, usage   6  partly answered
-3  nobody answered   64 usage (of `ask`, where 2 has a meaning of its own)
+3  nobody answered   7  ended, but calls of tools were not allowed
+                     64 usage (of `ask`, where 2 has a meaning of its own)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ EXIT_UNANSWERED = 3
 EXIT_OVER = 4
 EXIT_NO_HOST = 5
 EXIT_PARTLY = 6
+EXIT_DENIED = 7
 EXIT_USAGE = 64
 EXIT_INTERRUPTED = 130
 

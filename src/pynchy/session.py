@@ -36,7 +36,8 @@ class Session:
     """A durable conversation of an agent, whoever started it.
 
     `since` is when it came into its state, and `detail` says more of that; `said` is the last word
-    of its runner, and `failed` if that was a bad one. `launches` are the attempts to put a runner
+    of its runner, and `failed` if that was a bad one. `denied` are the calls of tools that were not
+    allowed in its last run. `launches` are the attempts to put a runner
     on it, the newest last; there are none where pynchy only saw it ask.
     """
 
@@ -56,6 +57,7 @@ class Session:
     home: str = ""
     cwd: str = ""
     unconfirmed: tuple[Unconfirmed, ...] = ()
+    denied: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[GroupName, SessionId]:

@@ -157,6 +157,20 @@ async def test_an_answer_that_was_handed_over_meanwhile_is_not_forgotten(house: 
     assert [mark.request_id for mark in house.tracker.find("s1").unconfirmed] == ["q1"]
 
 
+async def test_what_a_session_was_denied_is_known_until_it_is_started_again(house: House) -> None:
+    launch = house.launch()
+    await house.tracker.launching(launch)
+    await house.tracker.heard(GROUP, word("s1", wire.SessionWord.DENIED, "Bash: rm -r x"))
+    await house.tracker.heard(GROUP, word("s1", wire.SessionWord.FINISHED))
+    await house.restart()
+    denied = house.tracker.find("s1").denied
+
+    await house.tracker.launching(house.launch())
+
+    assert denied == ("Bash: rm -r x",)
+    assert house.tracker.find("s1").denied == ()
+
+
 async def test_a_runner_is_watched_again_after_a_restart(house: House) -> None:
     launch = house.launch()
     await house.tracker.launching(launch)
@@ -336,11 +350,16 @@ class FullDisk(MemorySessions):
         await super().keep(replace(session))
 
 
-def word(session_id: str, event: wire.SessionWord = wire.SessionWord.FINISHED) -> wire.SessionEvent:
+def word(
+    session_id: str,
+    event: wire.SessionWord = wire.SessionWord.FINISHED,
+    detail: str | None = None,
+) -> wire.SessionEvent:
     return wire.SessionEvent(
         v=1,
         type="session:event",
         request_id="e1",
         session_id=session_id,
         event=event,
+        detail=detail,
     )

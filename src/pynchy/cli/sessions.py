@@ -26,7 +26,7 @@ from pynchy.cli.text import clean, duration, one_line, printed, read_moment, to_
 from pynchy.client import HostClient, Json, StreamMessage
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError
-from pynchy.exits import EXIT_FAILED, EXIT_INTERRUPTED
+from pynchy.exits import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
 
 _STATE_STYLES = {"working": "green", "waiting": "yellow", "parked": "yellow", "ended": "dim"}
 _NONE = 'No session is working or waiting. Start one with: pynchy run GROUP "prompt"'
@@ -149,7 +149,7 @@ def run_command(  # noqa: PLR0913 - each is an option
     has ended; with --json each piece is one line.
 
     Exit code: 0 it was started (with --follow: and ended well), 1 it was not (it failed), 5 no host
-    is running, 130 detached.
+    is running, 7 it ended and something it wanted to do was not allowed, 130 detached.
 
     \b
     Examples:
@@ -323,7 +323,9 @@ class FollowedSession:
         view = next((s for s in sessions if self._is_ours(s)), {})
         if not self._as_json:
             self._say(f"Ended: {clean(str(view.get('detail') or 'no more is known'))}")
-        return EXIT_FAILED if view.get("failed") else 0
+        if view.get("failed"):
+            return EXIT_FAILED
+        return EXIT_DENIED if view.get("denied") else 0
 
     def _tick(self) -> None:
         if self._shows_progress:

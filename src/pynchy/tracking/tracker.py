@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 _MAX_LAUNCHES = 50
 _MAX_UNCONFIRMED = 8
+_MAX_DENIED = 20
 _REST_SHARE = 4.0
 _GONE = "its process is gone"
 
@@ -39,6 +40,7 @@ _KINDS = {
     wire.SessionWord.PARKED: EventKind.SESSION_PARKED,
     wire.SessionWord.FINISHED: EventKind.SESSION_FINISHED,
     wire.SessionWord.FAILED: EventKind.SESSION_FAILED,
+    wire.SessionWord.DENIED: EventKind.SESSION_DENIED,
 }
 
 
@@ -147,7 +149,11 @@ class SessionTracker(QuestionObserver):
         key = (group, SessionId(event.session_id))
         known = self._table.get(key) or self._new(key)
         said = f"{event.event}: {event.detail}" if event.detail else event.event.value
-        if said != known.said:
+        if event.event is wire.SessionWord.DENIED:
+            denied = (*known.denied, event.detail or "a tool")[-_MAX_DENIED:]
+            self._table.put(replace(known, denied=denied, agent=event.agent or known.agent))
+            self._tell(_KINDS[event.event], self._table[key], event.detail)
+        elif said != known.said:
             is_old_news = await self._is_old_news(known)
             known = self._table.get(key) or known  # others may have changed it meanwhile
             failed = event.event is wire.SessionWord.FAILED
@@ -190,6 +196,7 @@ class SessionTracker(QuestionObserver):
             known,
             said="",
             failed=False,
+            denied=(),
             agent=launch.agent or launch.chosen or known.agent,
             task=launch.task or known.task,
             launches=(*earlier, launch.stem)[-_MAX_LAUNCHES:],

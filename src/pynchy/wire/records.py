@@ -102,6 +102,7 @@ def session_view(session: Session) -> dict[str, Any]:
         "task": session.task,
         "detail": session.detail,
         "failed": session.failed,
+        "denied": list(session.denied),
         "launched": bool(session.launches),
     }
 

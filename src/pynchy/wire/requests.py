@@ -190,6 +190,7 @@ class SessionWord(StrEnum):
     PARKED = "parked"
     FINISHED = "finished"
     FAILED = "failed"
+    DENIED = "denied"
 
 
 def _cut(value: object) -> object:

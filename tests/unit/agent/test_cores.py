@@ -149,6 +149,27 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
             {"type": "result", "subtype": "error_max_turns", "is_error": True},
             [base.Failed("error_max_turns")],
         ),
+        (
+            "claude",
+            {
+                "type": "system",
+                "subtype": "permission_denied",
+                "tool_name": "Bash",
+                "tool_use_id": "t1",
+            },
+            [base.Denied("t1", "Bash")],
+        ),
+        (
+            "claude",
+            {
+                "type": "result",
+                "subtype": "success",
+                "permission_denials": [
+                    {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "rm -r x"}}
+                ],
+            },
+            [base.Denied("t1", "Bash: rm -r x")],
+        ),
         ("claude", "No conversation found with session ID: x", [base.NoSession]),
         ("claude", "Error: No deferred tool marker found in it.", [base.NotParked]),
         (
@@ -205,6 +226,11 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
             [base.Failed("m")],
         ),
         ("opencode", "Error: Session not found", [base.NoSession]),
+        (
+            "opencode",
+            "\x1b[93m\x1b[1m! \x1b[0mpermission requested: bash (rm *); auto-rejecting",
+            [base.Denied("bash (rm *)", "bash (rm *)")],
+        ),
         ("opencode", "some text", [base.Said("some text")]),
     ],
 )

@@ -89,7 +89,7 @@ class Runs:
 
     def events(self) -> list[dict[str, Any]]:
         found = [json.loads(path.read_bytes()) for path in self.mailbox.tasks.glob("*.json")]
-        order = ["started", "waiting", "parked", "finished", "failed"]
+        order = ["started", "waiting", "denied", "parked", "finished", "failed"]
         return sorted(found, key=lambda event: order.index(event["event"]))
 
     @property
@@ -123,6 +123,33 @@ def test_a_run_that_ends_well_is_told_from_start_to_finish(runs: Runs) -> None:
     assert len({event["request_id"] for event in runs.events()}) == 3
     assert runs.prompt.read_text() == ANSWER["prompt"]
     assert runs.mailbox.names("r1.*") == ["r1.resumed"]
+
+
+def test_a_run_in_which_a_tool_was_denied_is_no_clean_finish(runs: Runs) -> None:
+    denied = {"tool_name": "Bash", "tool_use_id": "t1"}
+    said = {"type": "system", "subtype": "permission_denied", **denied}
+    ended = {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "permission_denials": [{**denied, "tool_input": {"command": "rm -r x"}}],
+    }
+    script = [
+        "lease",
+        init(),
+        spoken("m"),
+        f"print {json.dumps(said)}",
+        f"print {json.dumps(ended)}",
+    ]
+
+    code, output = runs.run(script)
+
+    assert code == 0, output
+    assert [(e["event"], e.get("detail")) for e in runs.events()] == [
+        ("started", None),
+        ("denied", "Bash"),
+        ("finished", "1 call was not allowed: Bash: rm -r x"),
+    ]
 
 
 def deferred(stop_reason: str = "tool_deferred", *, is_error: bool = False) -> str:

@@ -40,6 +40,7 @@ class Event(StrEnum):
     PARKED = "parked"
     FINISHED = "finished"
     FAILED = "failed"
+    DENIED = "denied"
 
 
 class HostReporter:
@@ -151,6 +152,7 @@ class _Run:
         self._program_id = ""
         self._parked = False
         self._not_parked = False
+        self._denied: dict[str, str] = {}
         self._trouble: tuple[Exit, str] | None = None
         self._stop: Callable[[], None] = lambda: None
 
@@ -216,7 +218,13 @@ class _Run:
             return Exit.FAILED, self._receipt_lack
         if not self._taken_in:
             return Exit.FAILED, f"{self._job.core.program} ended before its model said anything"
-        return Exit.FINISHED, ""
+        return Exit.FINISHED, self._what_was_denied()
+
+    def _what_was_denied(self) -> str:
+        if not self._denied:
+            return ""
+        calls = "1 call was" if len(self._denied) == 1 else f"{len(self._denied)} calls were"
+        return f"{calls} not allowed: {'; '.join(self._denied.values())}"
 
     def _read(self, line: Line) -> None:
         read = self._job.core.read_error if line.is_error else self._job.core.read
@@ -237,14 +245,21 @@ class _Run:
                 self._parked = True
             case base.NotParked():
                 self._not_parked = True
-            case base.NoServer(detail):
-                self._lack(Exit.NO_SERVER, detail)
-            case base.NoSession(detail):
-                self._lack(Exit.NO_SESSION, detail)
+            case base.Denied(call_id, detail):
+                self._note_denied(call_id, detail)
+            case base.NoServer(detail) | base.NoSession(detail):
+                is_server = isinstance(sign, base.NoServer)
+                self._lack(Exit.NO_SERVER if is_server else Exit.NO_SESSION, detail)
             case base.Failed(detail):
                 self._trouble = self._trouble or (Exit.FAILED, detail)
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _note_denied(self, call_id: str, detail: str) -> None:
+        """Tell of a call that was not allowed, once; what it was to do may be known later."""
+        if call_id not in self._denied:
+            self.tell(Event.DENIED, detail)
+        self._denied[call_id] = detail
 
     def _remember(self, program_id: str) -> None:
         if program_id == self._program_id:

@@ -122,6 +122,14 @@ class NotParked:
 
 
 @dataclass(frozen=True, slots=True)
+class Denied:
+    """A call of a tool that the model made was not allowed. `call_id` tells it from others."""
+
+    call_id: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class NoServer:
     """The program goes on without our MCP server: the model cannot ask."""
 
@@ -143,7 +151,16 @@ class Failed:
 
 
 AgentEvent = (
-    Named | PromptAccepted | Said | Asking | Parked | NotParked | NoServer | NoSession | Failed
+    Named
+    | PromptAccepted
+    | Said
+    | Asking
+    | Parked
+    | NotParked
+    | Denied
+    | NoServer
+    | NoSession
+    | Failed
 )
 
 

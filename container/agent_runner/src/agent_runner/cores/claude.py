@@ -18,6 +18,7 @@ from agent_runner.cores.base import (
     AgentEvent,
     Asking,
     Command,
+    Denied,
     Failed,
     Fields,
     HookCommand,
@@ -45,6 +46,8 @@ _UNKNOWN = "No conversation found"
 _BUILT_IN = "AskUserQuestion"
 _NO_PROMPTS = f"{_TOOLS}__permissions"
 _ASK = f"{_TOOLS}__{ASK_TOOL}"
+# By which of its arguments a person sees what a call of a tool was to do.
+_SAYING = ("command", "file_path", "notebook_path", "url", "query", "pattern", "prompt")
 _DEFERRED = "tool_deferred"
 # When the call was made after all, or was never put off; and when its tool is not there now.
 _NOT_DEFERRED = "No deferred tool marker found"
@@ -87,6 +90,8 @@ class Claude:
         match event.get("type"), event.get("subtype"):
             case "system", "init":
                 return _begun(event)
+            case "system", "permission_denied":
+                return [_denied(event, {})]
             case "assistant", _:
                 return _spoken(fields_of(event, "message"))
             case "result", _:
@@ -173,7 +178,16 @@ def _spoken(message: Fields) -> Iterator[AgentEvent]:
                     yield Asking()
 
 
+def _denied(told: Fields, given: Fields) -> Denied:
+    """Return what was not allowed, with what the tool was to do as far as that is told."""
+    tool = text_of(told, "tool_name")
+    doing = next((text_of(given, name) for name in _SAYING if given.get(name)), "")
+    return Denied(text_of(told, "tool_use_id"), f"{tool}: {doing}" if doing else tool)
+
+
 def _ended(event: Fields) -> Iterator[AgentEvent]:
+    for told in items_of(event, "permission_denials"):
+        yield _denied(told, fields_of(told, "tool_input"))
     if event.get("stop_reason") == _DEFERRED:
         yield Parked()
     if not event.get("is_error") and event.get("subtype") == "success":

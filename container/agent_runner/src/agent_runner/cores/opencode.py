@@ -5,12 +5,14 @@ anew with each sign of progress, so our server need not return before it.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 
 from agent_runner.cores.base import (
     SERVER_NAME,
     AgentEvent,
     Command,
+    Denied,
     Failed,
     Fields,
     McpServer,
@@ -28,6 +30,9 @@ from agent_runner.errors import SessionUnknown
 CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 
 _NO_SESSION = "Session not found"
+_COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
+# `opencode run` rejects what somebody would have to allow, and says so among its errors.
+_REJECTED = re.compile(r"! *permission requested: (.+); auto-rejecting")
 
 
 class OpenCode:
@@ -53,7 +58,11 @@ class OpenCode:
 
     def read_error(self, line: str) -> Iterable[AgentEvent]:
         """See Core."""
-        return [NoSession(_NO_SESSION)] if _NO_SESSION in line else [Said(line)]
+        if _NO_SESSION in line:
+            return [NoSession(_NO_SESSION)]
+        if rejected := _REJECTED.fullmatch(_COLOURS.sub("", line).strip()):
+            return [Denied(rejected[1], rejected[1])]
+        return [Said(line)]
 
 
 CORE = OpenCode()
