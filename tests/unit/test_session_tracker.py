@@ -12,7 +12,7 @@ import pytest
 from pynchy import wire
 from pynchy.audit import AuditLog
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Parked, Unparked
+from pynchy.bridge.lifecycle import CallEnded, Parked, Unparked
 from pynchy.errors import UnknownSession
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
@@ -198,6 +198,25 @@ async def test_an_open_question_makes_its_session_wait_since_it_was_asked(house:
     session = house.tracker.find("s1")
     assert (session.state, session.agent) == (SessionState.WAITING, "Ada")
     assert (session.since, session.detail) == (pending.timestamp, pending.short_id)
+
+
+async def test_a_session_whose_call_was_given_up_does_not_wait_while_it_lives(
+    house: House,
+) -> None:
+    pending = replace(make_pending(), group=GROUP, session_id=SessionId("s1"))
+    await house.ledger.record(pending)
+    lease = house.folder / GROUP / "tasks" / "l1.lease"
+    lease.write_text(json.dumps({"v": 1, "boot_id": "", "session_id": "s1"}))
+    await house.tracker.look()
+    assert house.state() == "waiting"
+
+    await house.ledger.apply(pending.key, CallEnded("cancelled"))
+    await house.tracker.look()
+    assert house.state() == "working"
+
+    lease.unlink()
+    await house.tracker.look()
+    assert house.state() == "waiting"  # the answer resumes it
 
 
 async def test_a_session_is_parked_only_while_nothing_of_it_lives(house: House) -> None:

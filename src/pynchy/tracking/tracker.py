@@ -1,9 +1,9 @@
 """Which sessions there are, whoever started them, and what each is doing.
 
 A session waits while a question of it is open (it is parked, if the agent has put its call off and
-nothing of it lives), works while something lives that works on it or an answer is on its way to it,
-and has ended otherwise. That is looked at, not believed: it is true after a restart, and when an
-agent dies without a word.
+nothing of it lives; it works, if it lives and has given up the call), works while something lives
+that works on it or an answer is on its way to it, and has ended otherwise. That is looked at, not
+believed: it is true after a restart, and when an agent dies without a word.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class SessionTracker(QuestionObserver):
         """Find out what the sessions are doing that may have changed, and save it."""
         restless = {s.key for s in self._table if self._may_change_by_itself(s)}
         keys, self._changed = self._changed | restless, set()
-        # Who waits for a person is not looked for, unless it may have been parked.
-        unsure = {key[0] for key in keys if not self._oldest_open(key) or self._puts_off(key)}
+        # Who waits for a person is not looked for, unless it may be parked or have given that up.
+        unsure = {key[0] for key in keys if not self._oldest_open(key) or self._has_given_up(key)}
         leased = {group: await self.liveness.leased_sessions(group) for group in unsure}
         for session in [s for key in keys if (s := self._table.get(key))]:
             self._settle(session, leased.get(session.group, ()))
@@ -308,7 +308,10 @@ class SessionTracker(QuestionObserver):
         is_leased = session.session_id in leased
         if oldest := self._oldest_open(session.key):
             lives = is_leased or self._has_runner(session.key)
-            is_parked = self._puts_off(session.key) and not lives
+            if lives and not self._waits_for_answer(session.key):
+                self._turn(session, SessionState.WORKING, "")
+                return
+            is_parked = self._is_parking(session.key) and not lives
             state = SessionState.PARKED if is_parked else SessionState.WAITING
             self._turn(session, state, oldest.short_id, oldest.timestamp)
         elif is_leased or self._is_busy(session.key):
@@ -320,16 +323,25 @@ class SessionTracker(QuestionObserver):
 
     def _may_change_by_itself(self, session: Session) -> bool:
         waits = session.state is SessionState.WAITING
-        return session.state is SessionState.WORKING or (waits and self._puts_off(session.key))
+        return session.state is SessionState.WORKING or (waits and self._has_given_up(session.key))
 
-    def _puts_off(self, key: SessionKey) -> bool:
+    def _is_parking(self, key: SessionKey) -> bool:
         """True if the agent has put off the call of a question that is open."""
-        asked = self._questions.in_session(*key)
-        return any(q.parked and q.state.waits_for_person for q in asked)
+        return any(q.parked for q in self._open(key))
+
+    def _waits_for_answer(self, key: SessionKey) -> bool:
+        """True unless every call by which it asked was given up; the questions stay open."""
+        return any(q.call_waits or q.parked for q in self._open(key))
+
+    def _has_given_up(self, key: SessionKey) -> bool:
+        """True if a call is put off or given up, so that its agent need not be waiting."""
+        return any(q.parked or not q.call_waits for q in self._open(key))
+
+    def _open(self, key: SessionKey) -> list[PendingQuestion]:
+        return [q for q in self._questions.in_session(*key) if q.state.waits_for_person]
 
     def _oldest_open(self, key: SessionKey) -> PendingQuestion | None:
-        asked = self._questions.in_session(*key)
-        return next((q for q in asked if q.state.waits_for_person), None)
+        return next(iter(self._open(key)), None)
 
     def _has_runner(self, key: SessionKey) -> bool:
         if key in self._starting or self.liveness.runner_on(*key):
