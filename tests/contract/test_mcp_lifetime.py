@@ -200,6 +200,28 @@ async def test_an_answer_taken_in_another_call_of_the_same_process_is_given_once
     assert "go ahead" not in _text(second)
 
 
+async def test_an_answer_that_came_while_the_session_was_closed_is_told_when_it_is_open_again(
+    host: HostStandIn,
+) -> None:
+    answers = [{"question": "Deploy?", "selected": ["Yes"], "text": None}]
+    for request_id, session in (("q1", "session-1"), ("q2", "session-2"), ("q3", "session-1")):
+        host.respond(request_id, answers=answers, session_id=session)
+        os.utime(host.responses / f"{request_id}.json", (0, 0))
+    host.take_receipt("q3")
+
+    async with start_raw(host.ipc_dir) as server:
+        server.call(1, "check_answer", request_id="unrelated")
+        first = await server.receive()
+        server.call(2, "check_answer", request_id="unrelated")
+        second = await server.receive()
+        await until(lambda: host.files("*.passed"), "the answer to be passed on")
+
+    assert _text(first).count("Deploy?") == 1
+    assert "Deploy?" not in _text(second)
+    assert [path.stem for path in host.files("*.passed")] == ["q1"]
+    assert host.receipt("q2") is None
+
+
 def _is_free(lease: Path) -> bool:
     with lease.open() as file:
         try:

@@ -25,6 +25,8 @@ def response_json(pending: PendingQuestion) -> bytes:
         "channel": ending.channel,
         "answered_at": timestamp(ending.at),
     }
+    if pending.session_id:
+        body["session_id"] = pending.session_id
     if ending.outcome == "undeliverable":
         body["error"] = ending.reason or "no channel could show the question"
     elif ending.reason:

@@ -80,6 +80,7 @@ class Asker:
         self._in_hand: list[RequestId] = []
         self._unsent: set[RequestId] = set()
         self._noted: set[str] = set()
+        self._known_responses: set[str] = set()
 
     async def __aenter__(self) -> Self:
         if self._session_id:
@@ -107,6 +108,8 @@ class Asker:
 
     def work_for(self, session_id: str) -> None:
         """Say from now on that it is this session that asks, where only its calls tell."""
+        if session_id != self._session_id:
+            self._known_responses.clear()
         self._session_id = session_id
 
     async def ask(self, request: Request, *, wait: bool = True) -> Result:
@@ -185,11 +188,26 @@ class Asker:
         return await self.check(request_id, seconds=WITHDRAW_GRACE_SECONDS)
 
     def collect(self) -> tuple[Result, ...]:
-        """Take what has come for questions that this process left open and no call waits for."""
+        """Take what has come for questions that no call waits for.
+
+        This process has left them open, or one before it that worked on the same session.
+        """
+        self._adopt()
         idle = [request_id for request_id in self._open if not self._waiting[request_id]]
         found = [result for request_id in idle if (result := self._look(request_id))]
         taken = [self._take(result) for result in found]
         return tuple(r for r in taken if not r.repeated and r.outcome is not Outcome.PENDING)
+
+    def _adopt(self) -> None:
+        """Take up what was asked by a process that worked on our session before."""
+        if not self._session_id:
+            return
+        try:
+            found = self._mailbox.untaken(self._session_id, self._known_responses)
+        except OSError as exc:
+            self._note_once(f"cannot look for earlier answers: {exc}")
+            return
+        self._open.update(dict.fromkeys(each for each in found if each not in self._taken))
 
     def take_in_hand(self) -> tuple[RequestId, ...]:
         """Return what was claimed since the last time, and is to be passed on."""

@@ -6,12 +6,14 @@ exclusively: exactly one caller of `claim` in the world is told True.
 
 import os
 import stat
+import time
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
 from agent_runner.asking import wire
-from agent_runner.asking._model import RequestId, Result
+from agent_runner.asking._model import RequestId, Result, is_request_id
 from agent_runner.errors import BadFile, MailboxMissing
 
 DEFAULT_WAIT_SECONDS = 1800.0
@@ -20,7 +22,10 @@ TEMPORARY = ".tmp-"
 MAX_REQUEST_BYTES = 256 * 1024
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+_MAX_RESPONSES = 20_000
 _MAX_WHY = 500
+# A call that waits takes its answer sooner.
+_TAKEN_SECONDS = 2.0
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -72,6 +77,31 @@ class Mailbox:
             return str(wire.decode(data).get("why") or "")[:_MAX_WHY]
         except (OSError, BadFile):
             return ""
+
+    def untaken(self, session_id: str, known: set[str]) -> list[RequestId]:
+        """Return the session's questions whose outcome lies there and that nobody has taken.
+
+        What is younger than a moment is left to the call that may be waiting for it. Names of
+        which nothing more is to be expected are added to `known`, and not looked at again.
+        """
+        found, young = [], time.time() - _TAKEN_SECONDS
+        with os.scandir(self.responses) as entries:
+            for entry in islice(entries, _MAX_RESPONSES):
+                request_id = RequestId(entry.name.removesuffix(".json"))
+                if entry.name in known or not is_request_id(request_id):
+                    continue
+                try:
+                    if entry.stat(follow_symlinks=False).st_mtime > young:
+                        continue
+                    known.add(entry.name)
+                    if (self.tasks / f"{request_id}.received").exists():
+                        continue
+                    data = read_small(self.responses / entry.name, _MAX_RESPONSE_BYTES)
+                    if wire.decode(data).get("session_id") == session_id:
+                        found.append(request_id)
+                except (OSError, BadFile):
+                    continue
+        return found
 
     def claim(self, request_id: RequestId, lease: str = "") -> bool:
         """Create the receipt. False: it is there already, the answer belongs to someone else.
