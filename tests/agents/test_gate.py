@@ -26,9 +26,9 @@ PROMPT = "\u276f"
 class Desk(Terminal):
     """Somebody sits at the terminal in which the program runs."""
 
-    def sit_down(self) -> None:
-        self.tmux = Tmux(self._folder / "tmux", self.env | SOON, self.work)
-        self.tmux.start("claude", height=40)
+    def sit_down(self, *arguments: str) -> None:
+        self.tmux = Tmux(self._folder / f"tmux{len(arguments)}", self.env | SOON, self.work)
+        self.tmux.start(" ".join(["claude", *arguments]), height=40)
 
     async def see(self, text: str) -> None:
         try:
@@ -114,3 +114,27 @@ async def test_without_the_setting_the_model_would_go_on_without_an_answer(desk:
     assert len(await desk.asked()) == 1
     [finding] = [one for one in desk.doctor() if one["status"] == "problem"]
     assert "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS" in finding["detail"]
+
+
+@pytest.mark.parametrize("program", CLAUDES, ids=lambda program: program.id)
+async def test_a_session_that_is_opened_again_is_told_what_was_answered_meanwhile(
+    desk: Desk,
+) -> None:
+    desk.sit_down()
+    heard = await desk.wait_for_the_tools()
+    desk.model.add([AskUser("Deploy?", "Yes", "No")])
+    await desk.say("Deploy it.", heard + 1)
+    [question] = await desk.asked()
+    desk.tmux.close()
+    desk.host.answer(question["short_id"], "1")
+    await desk.host.state(question["request_id"], "undelivered")
+
+    desk.model.add([Say("We deploy.")])
+    desk.sit_down("--resume", question["session_id"])
+    await desk.say("Where were we?", heard + 2)
+    await desk.see("We deploy.")
+
+    [last] = [one for one in desk.model.requests if "Where were we?" in one.text]
+    assert "Answer: Yes" in last.text
+    closed = await desk.host.closed(question["request_id"])
+    assert closed["delivered"] == "live"

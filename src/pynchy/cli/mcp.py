@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -11,17 +13,17 @@ from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
 from pynchy.cli.options import complete_groups, data_dir_option
 from pynchy.data_dir import DataFolder
 
-_group_option = click.option(
-    "--group",
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_groups,
-    help="The agent's group.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _group_option(*, required: bool, text: str) -> Callable[[F], F]:
+    return click.option(
+        "--group", required=required, metavar="NAME", shell_complete=complete_groups, help=text
+    )
 
 
 @click.command("mcp", short_help="Run the MCP server that an agent asks through.")
-@_group_option
+@_group_option(required=True, text="The agent's group.")
 @click.option(
     "--client",
     type=click.Choice(["claude", "codex", "opencode"]),
@@ -49,10 +51,13 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
 
 @click.command("hook", short_help="Let an agent end while it waits (a hook of Claude Code).")
 @click.argument("program", type=click.Choice(["claude"]))
-@_group_option
+@_group_option(required=False, text="The agent's group; for PreToolUse.")
 @data_dir_option
-def hook_command(program: str, group: str, data: DataFolder) -> None:
+def hook_command(program: str, group: str | None, data: DataFolder) -> None:
     r"""Decide on the call of a tool that asks a person: the event on stdin, the decision on stdout.
+
+    Without --group, for Claude Code's SessionStart and Stop: a session that you open again by hand
+    is told what was answered while it was closed. `pynchy connect claude` sets that up.
 
     For Claude Code's PreToolUse, and the tools mcp__pynchy__ask_user and AskUserQuestion; any other
     is left alone. Agents that a launcher of kind "process" starts have it set up already. With
@@ -66,6 +71,10 @@ def hook_command(program: str, group: str, data: DataFolder) -> None:
         {"type": "command", "command": "pynchy hook claude --group web-team", "timeout": 3600}]}]}}
     """
     del program
+    if group is None:
+        from agent_runner.hooks import reopened  # noqa: PLC0415 - the arguments come first
+
+        sys.exit(reopened.main(sorted(data.ipc.glob("*")), os.environ))
     warn_of_misspelling(data, group)
     ipc_dir = make_mailbox(data, group)
     from agent_runner.hooks.claude import main  # noqa: PLC0415 - the arguments come first

@@ -311,6 +311,30 @@ def test_a_launcher_that_is_no_table_is_kept_and_said(
     assert "is there already and was kept" in result.stdout
 
 
+def test_claude_code_calls_a_hook_that_tells_what_a_session_missed(home: Path, run: Run) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
+    settings.write_text(json.dumps(own))
+
+    run("connect", "claude", "--yes")
+    connected = json.loads(settings.read_text())["hooks"]
+    run("connect", "claude", "--yes", "--data-dir", str(home / "other"))
+    moved = json.loads(settings.read_text())["hooks"]
+    run("connect", "claude", "--remove", "--yes")
+
+    commands = {
+        event: [one["hooks"][0]["command"] for one in entries]
+        for event, entries in connected.items()
+    }
+    [command] = commands["SessionStart"]
+    assert command.partition(" ")[2].startswith("hook claude")
+    assert commands["Stop"] == ["say done", *commands["SessionStart"]]
+    assert len(moved["SessionStart"]) == 1
+    assert moved["SessionStart"][0]["hooks"][0]["command"].endswith(f"--data-dir {home}/other")
+    assert json.loads(settings.read_text()) == own
+
+
 def test_to_remove_what_is_not_there_needs_no_name_for_a_group(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,7 +241,7 @@ class JsonText:
             return without.drop(path[:-1])
         return without
 
-    def add(self, path: Path, item: str) -> JsonText:
+    def add(self, path: Path, item: object) -> JsonText:
         """Return the text with that item in the list at the path. Raise BadText or Unwritable."""
         found = self.find(path)
         if found is None:
@@ -256,7 +256,7 @@ class JsonText:
         indent = _indent(self.text) * (len(path) + 1)
         return self._of(_append(self.text, _at(root, path), json.dumps(item), indent), wanted)
 
-    def take(self, path: Path, item: str) -> JsonText:
+    def take(self, path: Path, item: object) -> JsonText:
         """Return the text without that item in the list. Raise BadText or Unwritable."""
         found = self.find(path)
         if not isinstance(found, list) or item not in found:

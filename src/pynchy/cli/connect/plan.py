@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ _DENIED_BY_US = "PYNCHY_DENIED_OWN_QUESTIONS"
 # person's. The newest Claude Code does that in its terminal after two minutes.
 _BACKGROUND = ("env", BACKGROUND_VARIABLE)
 _NEVER = "0"
+# When a session begins and when its model has replied: what it missed while it was closed.
+_HOOKS = (("hooks", "SessionStart"), ("hooks", "Stop"))
 
 Text = JsonText | TomlText
 
@@ -124,7 +127,8 @@ def plan_connection(
         text = _allow_in_opencode(text)
     changes = [Change(document, text.text, is_private=_is_private(place))]
     if place.program == CLAUDE:
-        changes.append(_claude_settings(environ, wanted=True, deny=no_own_questions))
+        hook = hook_command(argv)
+        changes.append(_claude_settings(environ, hook, wanted=True, deny=no_own_questions))
     return [change for change in changes if change.is_needed]
 
 
@@ -143,8 +147,9 @@ def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Chang
         raise ConfigError(f"{place.path}: {exc}; take {keys} out yourself") from exc
     changes = [Change(document, text.text)]
     if place.program == CLAUDE and (denied or not _is_elsewhere(text, place)):
-        elsewhere = _is_elsewhere(text, place)
-        changes.append(_claude_settings(environ, wanted=elsewhere, allow=denied))
+        elsewhere, server = _is_elsewhere(text, place), find_server(place)
+        hook = hook_command(server.argv) if server else None
+        changes.append(_claude_settings(environ, hook, wanted=elsewhere, allow=denied))
     return [change for change in changes if change.is_needed]
 
 
@@ -191,12 +196,25 @@ def has_denied(place: EntryLocation) -> bool:
     return server is not None and server.is_ours and _DENIED_BY_US in server.env
 
 
+def hook_command(argv: Sequence[str]) -> str:
+    """Return the command of the hook beside the server that is started so."""
+    program, _, *options = argv
+    data = options[options.index("--data-dir") :][:2] if "--data-dir" in options else []
+    return shlex.join([program, "hook", CLAUDE, *data])
+
+
 def _claude_settings(
-    environ: Mapping[str, str], *, wanted: bool, deny: bool = False, allow: bool = False
+    environ: Mapping[str, str],
+    hook: str | None,
+    *,
+    wanted: bool,
+    deny: bool = False,
+    allow: bool = False,
 ) -> Change:
     """Let our tools be called without a question in the terminal, and the calls wait.
 
-    `deny` switches the program's own questions off, `allow` on again.
+    `hook` tells a session what it missed while it was closed. `deny` switches the program's own
+    questions off, `allow` on again.
     """
     document = read_document(claude_settings(environ))
     open_text(document, Format.JSON)
@@ -205,14 +223,41 @@ def _claude_settings(
         if wanted:
             text = text.add(_ALLOW, CLAUDE_RULE)
             text = text if text.find(_BACKGROUND) == _NEVER else text.put(_BACKGROUND, _NEVER)
+            text = _with_hooks(text, hook)
         else:
             text = text.take(_ALLOW, CLAUDE_RULE)
             text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
+            text = _with_hooks(text, None)
         text = text.add(_DENY, OWN_QUESTIONS) if deny else text
         text = text.take(_DENY, OWN_QUESTIONS) if allow else text
     except (BadText, Unwritable) as exc:
         raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
     return Change(document, text.text)
+
+
+def _with_hooks(text: JsonText, hook: str | None) -> JsonText:
+    """Have that hook called, and no other one of ours."""
+    wanted = {"hooks": [{"type": "command", "command": hook}]} if hook else None
+    for path in _HOOKS:
+        found = text.find(path)
+        for item in found if isinstance(found, list) else []:
+            if item != wanted and _is_our_hook(item):
+                text = text.take(path, item)
+        text = text.add(path, wanted) if wanted else text
+    return text
+
+
+def _is_our_hook(item: object) -> bool:
+    match item:
+        case {"hooks": [{"command": str(command)}], **more} if not more:
+            try:
+                program, *words = shlex.split(command)
+            except ValueError:
+                return False
+            ours = Path(program).name == "pynchy" and words[:2] == ["hook", CLAUDE]
+            return ours and "--group" not in words
+        case _:
+            return False
 
 
 def _is_elsewhere(text: Text, place: EntryLocation) -> bool:

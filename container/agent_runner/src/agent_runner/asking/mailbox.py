@@ -78,13 +78,15 @@ class Mailbox:
         except (OSError, BadFile):
             return ""
 
-    def untaken(self, session_id: str, known: set[str]) -> list[RequestId]:
+    def untaken(
+        self, session_id: str, known: set[str], older_than: float = _TAKEN_SECONDS
+    ) -> list[RequestId]:
         """Return the session's questions whose outcome lies there and that nobody has taken.
 
-        What is younger than a moment is left to the call that may be waiting for it. Names of
-        which nothing more is to be expected are added to `known`, and not looked at again.
+        What is younger is left to the call that may be waiting for it. Names of which nothing more
+        is to be expected are added to `known`, and not looked at again.
         """
-        found, young = [], time.time() - _TAKEN_SECONDS
+        found, young = [], time.time() - older_than
         with os.scandir(self.responses) as entries:
             for entry in islice(entries, _MAX_RESPONSES):
                 request_id = RequestId(entry.name.removesuffix(".json"))
