@@ -43,6 +43,21 @@ async def test_the_answer_to_a_killed_agent_resumes_its_session(
     assert host.pending() == []
 
 
+async def test_a_killed_agent_is_not_said_to_wait(start_host: StartHost, runs: Runs) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+    async with agent_of(host, PYNCHY_SESSION_ID="session-42") as agent:
+        call = agent.asking("Deploy?")
+        [question] = await host.listed()
+        _, waiting, _ = await host.cli("show", question["short_id"])
+        agent.signal(signal.SIGKILL)
+        await gone(call)
+
+    _, dead, _ = await host.cli("show", question["short_id"])
+
+    assert "waits 30m" in waiting or "waits 29m" in waiting
+    assert "has stopped: the answer resumes it" in dead
+
+
 async def test_an_acknowledged_answer_is_delivered_while_the_runner_still_works(
     start_host: StartHost, runs: Runs
 ) -> None:

@@ -41,6 +41,7 @@ from pynchy.pending.files import FileStore
 from pynchy.pending.index import ShortIds
 from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, FakeClock, FakeLauncher, make_pending
+from pynchy.tracking.liveness import Liveness
 
 GROUP = GroupName(KEPT)
 Q0 = RequestId("q0")
@@ -232,6 +233,31 @@ async def test_a_stored_question_that_cannot_be_judged_does_not_stop_the_host(
     await world.expiry.sweep(dry_run=True)
 
     assert "expiry.question_failed" in caplog.messages
+
+
+@pytest.mark.parametrize("group", [KEPT, RESUMABLE])
+async def test_an_agent_that_took_its_answer_and_ended_was_said_to_be_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    await world.take(group, "q0", ask({"question": "Go?"}, session_id="s1", lease="l1"))
+
+    async def ends_meanwhile(_liveness: Liveness, pending: PendingQuestion) -> bool:
+        (world.folder / "ipc" / group / "tasks" / f"{pending.request_id}.received").touch()
+        return False
+
+    monkeypatch.setattr(Liveness, "is_session_busy", ends_meanwhile)
+    steps: list[object] = []
+    apply = world.ledger.apply
+
+    async def noted(at: Any, *made: Any) -> PendingQuestion:
+        steps.extend(type(step).__name__ for step in made)
+        return await apply(at, *made)
+
+    monkeypatch.setattr(world.ledger, "apply", noted)
+    await world.answers.answer(Reply("q0", by="ana", channel="local", values=("Yes",)))
+    await until(lambda: "Delivered" in steps, "the answer to arrive")
+
+    assert not {"GaveUp", "Resuming"} & set(steps)
 
 
 async def test_an_agent_is_seen_to_live_before_its_first_question(tmp_path: Path) -> None:

@@ -239,6 +239,9 @@ class MailboxRoute:
             return await self._dismiss_if_old(pending)
         if not ours and await self._must_wait(pending, mailbox, grace_ends):
             return await self._hold(pending)
+        # Who took the answer and ended while we looked is not gone without it.
+        if not ours and await asyncio.to_thread(mailbox.is_received, pending.request_id):
+            return await self._taken_live(pending, mailbox)
         if not self._late.can_resume(pending.group):
             await self._ledger.apply(pending.key, GaveUp(_why_kept(pending)))
             return True

@@ -136,6 +136,11 @@ def _command_of_channel(name: str) -> click.Command | None:
         return None
     try:
         command = load_target(found.target)
+    except ModuleNotFoundError as exc:
+        if not found.target.startswith("pynchy."):
+            raise PluginBroken(f"the command {name} cannot be loaded: {exc}") from exc
+        needed = f"pip install 'pynchy[{name}]' (or, in a clone, pip install '.[{name}]')"
+        raise PluginBroken(f"the command {name} needs more packages: {needed}") from exc
     except (ImportError, AttributeError) as exc:
         raise PluginBroken(f"the command {name} cannot be loaded: {exc} ({found.target})") from exc
     return with_examples(command)

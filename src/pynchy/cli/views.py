@@ -73,6 +73,7 @@ class HostQuestion:
     delivery_attempts: int
     retry_at: datetime | None
     taker_died: bool
+    agent_gone: bool
     unreachable: str
 
     @property
@@ -106,6 +107,8 @@ class HostQuestion:
         """Return how long the agent waits, and what becomes of an answer that comes later."""
         if self.parked:
             return "parked: the answer resumes it"
+        if self.agent_gone:
+            return "has stopped: the answer resumes it"
         if left := self.waits_seconds(now):
             return f"waits {duration(left)} more; a later answer is kept for it"
         if self.call_waits and (self.wait_until is None or self.wait_until >= self.due_at):
@@ -151,6 +154,7 @@ def read_question(view: Json) -> HostQuestion:
         delivery_attempts=int(view.get("delivery_attempts") or 0),
         retry_at=_moment(view, "retry_at"),
         taker_died=view.get("taker_died") is True,
+        agent_gone=view.get("agent_gone") is True,
         unreachable=_text(view, "unreachable"),
     )
 

@@ -88,9 +88,15 @@ def question_view(context: HttpContext, pending: PendingQuestion) -> dict[str, o
 
 
 async def question_view_whole(context: HttpContext, pending: PendingQuestion) -> dict[str, object]:
-    """Return the question; if it is open, with why nobody could be brought an answer."""
+    """Return the question; if it is open, with who would be brought an answer, and why nobody.
+
+    `agent_gone`: nothing lives that works for who asked, so that an answer has to resume it.
+    """
     view = question_view(context, pending)
     if pending.ending is None:
+        liveness = context.session_context.tracker.liveness
+        asked_here = bool(pending.lease) and not pending.source
+        view["agent_gone"] = asked_here and not await liveness.is_session_busy(pending)
         route = context.delivery.route(pending)
         gone = await asyncio.to_thread(route.unreachable, pending)
         view["unreachable"] = gone.why if gone else None

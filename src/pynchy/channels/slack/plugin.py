@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pynchy.findings import Finding
 
 _SLACK = "slack"
-_INSTALL = "pip install '.[slack]' in pynchy's folder"
+_INSTALL = "pip install 'pynchy[slack]' (or, in a clone, pip install '.[slack]')"
 # Also a thread in a channel: "C024BE91L/1700000000.000100".
 CHAT = re.compile(r"[CDGUW][A-Z0-9]*(/[0-9]+\.[0-9]+)?\Z")
 _USER = re.compile(r"[UW][A-Z0-9]*\Z")
