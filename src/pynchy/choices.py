@@ -26,6 +26,7 @@ _MARKS = frozenset('"“”„«»「」『』')
 _DIGITS = re.compile(r"[0-9]{1,3}\Z")
 # What may stand around a number, a keycap's box included.
 _AROUND = " .()[]\ufe0f\u20e3"
+_BETWEEN_NUMBERS = re.compile(r"[\s,;]+")
 # So many letters a label has where one is easily wrong, and where two are.
 _ONE_WRONG, _TWO_WRONG = 3, 8
 # What a person does who means just what they typed; a shell takes the marks away.
@@ -241,9 +242,12 @@ class Choices:
         if label := self.find(whole):
             return Answer((label,))
         # One choice and several words: prose, unless every word is a choice of its own.
-        if all(self.meant(value) for value in values):
-            labels = [self.find(value) for value in values]
-            return Answer(tuple(label for label in labels if label))
+        numbers = _BETWEEN_NUMBERS.split(whole)
+        are_numbers = self.asks_back and all(read_number(word) is not None for word in numbers)
+        for words in (values, *([numbers] if are_numbers else [])):
+            if all(self.meant(word) for word in words):
+                labels = [self.find(word) for word in words]
+                return Answer(tuple(label for label in labels if label))
         return Answer(text=whole)
 
     def _several(self, values: Sequence[str]) -> Answer:

@@ -333,6 +333,8 @@ def test_a_default_is_a_label_even_if_it_is_another_options_number() -> None:
         (CHOICE, ("9",), "no option 9: choose 1 to 3"),
         (CHOICE, ("0",), "no option 0"),
         (CHOICE, ("1", "2"), "only one of these can be chosen: Red, Blue"),
+        (CHOICE, ("1 2",), "only one of these can be chosen: Red, Blue"),
+        (CHOICE, ("2, 1",), "only one of these can be chosen: Blue, Red"),
         (CHOICE, (), "an answer is missing"),
         (CHOICE, ("  ",), "an answer is missing"),
         (MULTI, ("1", "7"), "no option 7"),
