@@ -284,6 +284,14 @@ async def test_a_draft_that_was_sent_from_another_screen_does_not_come_back(
     assert [SavedState(folder, now).written(k) for k in (key, other)] == ["", "another"]
 
 
+async def test_enter_on_a_question_without_options_says_where_one_writes(desk: Desk) -> None:
+    await desk.ask({"question": "Which name?"})
+    async with desk.sit_down() as person:
+        await person.look_at("Your answer")
+        await person.press("enter")
+        await person.see("Write an answer first: you are in its field now.")
+
+
 async def test_single_keys_can_be_switched_off_and_stay_off(desk: Desk) -> None:
     short_id = await desk.ask(DEPLOY)
     async with desk.sit_down() as person:

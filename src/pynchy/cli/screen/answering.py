@@ -330,6 +330,8 @@ def _missing(at: int, questions: Sequence[Question]) -> str:
         return f"Question {at + 1} has no answer yet."
     if not questions[at].takes_words_alone:
         return "Choose an option first."
+    if not questions[at].options:
+        return "Write an answer first: you are in its field now."
     return "Choose an option or write something first."
 
 
