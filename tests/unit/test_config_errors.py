@@ -114,6 +114,16 @@ pynchy.toml:2:22: groups.web.channels names a channel that is not configured
     = add its table: [channels.chatty]
     = allowed: local, web""",
     ),
+    "a misspelt channel that has no table either": (
+        '[groups.web]\nchannels = ["chaty"]',
+        """\
+pynchy.toml:2:13: groups.web.channels names a channel that is not configured
+  2 | channels = ["chaty"]
+    |             ^^^^^^^
+    = did you mean "chatty"?
+    = and add its table: [channels.chatty]
+    = allowed: local, web""",
+    ),
     "a misspelt channel among the users": (
         '[groups.web]\nallowed_users = { locl = ["ana"] }',
         """\

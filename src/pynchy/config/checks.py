@@ -128,4 +128,8 @@ def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
 def _advice(channel: str, configured: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
     if channel in known:
         return (f"add its table: [channels.{channel}]", allowed(configured))
-    return (*did_you_mean(channel, {*configured, *known}), allowed(configured))
+    meant = did_you_mean(channel, {*configured, *known})
+    # One that is meant and not configured yet is of no use without its table.
+    missing = [name for name in {*known} - {*configured} if any(f'"{name}"' in m for m in meant)]
+    tables = (f"and add its table: [channels.{name}]" for name in missing)
+    return (*meant, *tables, allowed(configured))
