@@ -306,7 +306,7 @@ def test_a_folder_that_cannot_be_said_to_the_engine_is_refused(
 @pytest.mark.parametrize(
     ("group", "words", "is_walled"),
     [
-        ({}, "it does not start this agent", False),
+        ({}, "pynchy does not start this agent", False),
         ({"launcher": {"kind": "process", "agent": "claude"}}, "none: it runs as you", False),
         ({"launcher": {"kind": "bubblewrap", "agent": "claude"}}, "no network; at most 4096", True),
         (

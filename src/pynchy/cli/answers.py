@@ -237,7 +237,7 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
 
 def _words(question: Question) -> str:
     if question.takes_words_alone:
-        return "; or your own words, with --text as they stand"
+        return "; or your own words, with --text to have them taken word for word"
     return "; and a note beside it with --text" if question.takes_words else ""
 
 

@@ -158,7 +158,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     "--timeout",
     callback=_seconds,
     metavar="S",
-    help="How long to wait, such as 90 (seconds) or 30m.",
+    help="How long to wait, such as 90 (seconds) or 30m.  [default: wait_timeout, 30m]",
 )
 @click.option(
     "--default", type=TEXT, metavar="VALUE", help="The answer to use if nobody answers in time."

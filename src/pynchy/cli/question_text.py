@@ -65,15 +65,15 @@ def next_step(question: HostQuestion) -> Iterator[Text]:
         several = "--question N " if len(question.questions) > 1 else ""
         yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
     elif question.state == "undelivered":
-        yield Text(f"\n{what_remains(question)}", "dim")
+        yield Text(f"\n{what_remains(question, is_read=True)}", "dim")
 
 
-def what_remains(question: HostQuestion) -> str:
-    """Say what can be done about an answer that did not arrive."""
+def what_remains(question: HostQuestion, *, is_read: bool = False) -> str:
+    """Say what can be done about an answer that did not arrive; `is_read` if it stands above."""
     short_id = question.short_id
     if question.unreachable:
-        read, put_away = f"pynchy show {short_id}", f"pynchy dismiss {short_id}"
-        return f"Nobody waits for it. Read it: {read}; put it away: {put_away}"
+        read = "" if is_read else f"Read it: pynchy show {short_id}; "
+        return f"Nobody waits for it. {read}put it away: pynchy dismiss {short_id}"
     return f"Try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}"
 
 

@@ -277,7 +277,7 @@ class SignInRoutes:
         html = self._renderer.sign_in(
             key="",
             title="You are not signed in",
-            why="This is the inbox of a pynchy host. Only who has a link of it may look inside.",
+            why="This is a pynchy host's inbox. Only people who were given a link can open it.",
         )
         await HTMLResponse(html, 401, _NO_STORE)(scope, receive, send)
 

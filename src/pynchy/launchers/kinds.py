@@ -85,8 +85,8 @@ def isolation_of(group: GroupSettings) -> Isolation:
         words = f"it runs as user {group.agent_uid}; mount responses and input read-only"
         return Isolation(words, is_walled=True)
     if launcher is None:
-        words = "not pynchy's: it does not start this agent, and one that runs as you could answer"
-        return Isolation(f"{words} itself", is_walled=False)
+        words = "pynchy does not start this agent; one that runs as your user could answer itself"
+        return Isolation(words, is_walled=False)
     program = Path(launcher.command[0]).name if launcher.command else ""
     if program in _SANDBOXES:
         return Isolation(f"started in a sandbox ({program}) by a command of yours", is_walled=True)

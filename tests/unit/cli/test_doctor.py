@@ -217,7 +217,7 @@ def only(findings: list[Finding], word: str) -> Finding:
     ("group", "word", "expected"),
     [
         ({}, "asks in local", Status.OK),
-        ({}, "it does not start this agent, and one that runs as you could", Status.OK),
+        ({}, "pynchy does not start this agent; one that runs as your user could", Status.OK),
         ({"agent_uid": 4242}, "runs as user", Status.OK),
         ({"agent_uid": 0}, "could answer itself", Status.OK),
         ({"launcher": {"command": ["sh"]}}, "could answer itself", Status.WARNING),

@@ -295,7 +295,8 @@ def _say_written(told: _Report, *, remove: bool, resume: bool) -> None:
         click.echo(clean(f"Wrote {change.path}" + (f" (before: {copy.name})" if copy else "")))
     if remove:
         click.echo(
-            f"{told.program} is no longer connected. A program that runs keeps it to its end."
+            f"{told.program} is no longer connected. "
+            "A program that is running keeps it until you close it."
         )
         return
     click.echo(f"{told.program} asks as group {told.group} from its next start. Then:")
