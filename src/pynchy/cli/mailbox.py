@@ -38,12 +38,11 @@ def misspelt_group(data: DataFolder, group: str) -> str:
     named = groups_of_settings(data)
     if group in named:
         return ""
+    is_there = (data.ipc / group).exists()
     if near := similar_group(group, named):
-        return (
-            f"the settings have no group {group}; did you mean {near}? "
-            f"{group} is a group of its own, with the default settings"
-        )
-    near = "" if (data.ipc / group).exists() else similar_group(group, group_names(data))
+        own = f"{group} is a group of its own, with the default settings" if is_there else ""
+        return f"the settings have no group {group}; did you mean {near}? {own}".rstrip()
+    near = "" if is_there else similar_group(group, group_names(data))
     return f"group {group} is new; did you mean {near}?" if near else ""
 
 
