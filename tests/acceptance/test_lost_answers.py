@@ -268,15 +268,21 @@ async def test_without_a_launcher_it_is_said_that_the_process_died_with_the_answ
     assert (await host.closed(request_id))["delivered"] == "live"
 
 
-async def test_a_host_that_was_down_when_the_process_died_finds_that_out(
-    start_host: StartHost, runs: Runs
-) -> None:
-    host = await start_host(runs.launcher("acknowledge"))
+async def ask_and_answer(host: Host) -> tuple[MailboxAgent, str]:
+    """Have an agent ask, and leave the answer where it can take it."""
     agent = MailboxAgent(host.group("team"))
     request_id = agent.ask("Deploy?")
     await host.listed(1)
     host.answer(request_id, "2")
     await agent.responded(request_id)
+    return agent, request_id
+
+
+async def test_a_host_that_was_down_when_the_process_died_finds_that_out(
+    start_host: StartHost, runs: Runs
+) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+    agent, request_id = await ask_and_answer(host)
     host.kill()
     assert agent.take(request_id, lease=agent.lease)
     agent.die()
@@ -291,11 +297,7 @@ async def test_a_process_that_dies_after_it_has_passed_the_answer_on_has_deliver
     start_host: StartHost, runs: Runs
 ) -> None:
     host = await start_host(runs.launcher("acknowledge"))
-    agent = MailboxAgent(host.group("team"))
-    request_id = agent.ask("Deploy?")
-    await host.listed(1)
-    host.answer(request_id, "2")
-    await agent.responded(request_id)
+    agent, request_id = await ask_and_answer(host)
     assert agent.take(request_id, lease=agent.lease)
     (agent.tasks / f"{request_id}.passed").touch()
     agent.die()
