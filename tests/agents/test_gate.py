@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.agents.programs import PROGRAMS, Program
+from tests.agents.support import kill_all
 from tests.agents.terminal import Terminal
 from tests.standins.models import AskUser, Say
 from tests.tmux import Tmux
@@ -125,7 +126,9 @@ async def test_a_session_that_is_opened_again_is_told_what_was_answered_meanwhil
     desk.model.add([AskUser("Deploy?", "Yes", "No")])
     await desk.say("Deploy it.", heard + 1)
     [question] = await desk.asked()
-    desk.tmux.close()
+    await desk.resumable()
+    # At once, or it might tell the model that its call was broken off.
+    kill_all(f"HOME={desk.home}")
     desk.host.answer(question["short_id"], "1")
     await desk.host.state(question["request_id"], "undelivered")
 
