@@ -129,8 +129,9 @@ def test_what_takes_too_much_is_ended_and_that_is_said(code: str, words: str) ->
 
 async def test_a_monitor_that_is_asked_to_end_stays_until_its_box_has_ended(tmp_path: Path) -> None:
     hear = (
-        "import pathlib, signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "import os, pathlib, signal, sys, time\n"
+        # At once: a second request would meet a Python that hears none any more.
+        "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))\n"
         "pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
     )
     command = [*MONITOR, "--deaf", "--", *BOXED, "--", sys.executable, "-c", hear]
