@@ -123,13 +123,18 @@ async def test_a_session_ends_with_its_runner_and_that_outlives_the_host(house: 
     assert session.since == house.clock.now()
 
 
-async def test_what_a_dead_runner_had_said_does_not_hide_how_it_ended(house: House) -> None:
+async def run_and_die(house: House) -> None:
+    """Have a runner work on the session s1, and be killed."""
     launch = house.launch()
     await house.tracker.launching(launch)
     runner = await house.launcher.start(launch)
     house.tracker.launched(launch, runner)
     runner.finish("exit code -9")
     await settle()
+
+
+async def test_what_a_dead_runner_had_said_does_not_hide_how_it_ended(house: House) -> None:
+    await run_and_die(house)
 
     # Written before it died, and read only now.
     await house.tracker.heard(GROUP, word("s1", wire.SessionWord.STARTED))
@@ -140,12 +145,7 @@ async def test_what_a_dead_runner_had_said_does_not_hide_how_it_ended(house: Hou
 
 
 async def test_an_answer_that_was_handed_over_meanwhile_is_not_forgotten(house: House) -> None:
-    launch = house.launch()
-    await house.tracker.launching(launch)
-    runner = await house.launcher.start(launch)
-    house.tracker.launched(launch, runner)
-    runner.finish("exit code -9")
-    await settle()
+    await run_and_die(house)
     lease = {"v": 1, "boot_id": "", "session_id": "s1"}
     (house.folder / GROUP / "tasks" / "l1.lease").write_text(json.dumps(lease))
 
