@@ -71,12 +71,9 @@ def hook_command(program: str, group: str | None, data: DataFolder) -> None:
         {"type": "command", "command": "pynchy hook claude --group web-team", "timeout": 3600}]}]}}
     """
     del program
+    from agent_runner.hooks import claude  # noqa: PLC0415 - the arguments come first
+
     if group is None:
-        from agent_runner.hooks import reopened  # noqa: PLC0415 - the arguments come first
-
-        sys.exit(reopened.main(sorted(data.ipc.glob("*")), os.environ))
+        sys.exit(claude.tell_missed(sorted(data.ipc.glob("*")), os.environ))
     warn_of_misspelling(data, group)
-    ipc_dir = make_mailbox(data, group)
-    from agent_runner.hooks.claude import main  # noqa: PLC0415 - the arguments come first
-
-    sys.exit(main(ipc_dir, os.environ))
+    sys.exit(claude.main(make_mailbox(data, group), os.environ))

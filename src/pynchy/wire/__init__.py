@@ -5,20 +5,32 @@ What comes in is checked here, once; what goes out is as the docs describe the m
 
 from pynchy.wire.common import VERSION, answers_out, ending_of, question_out, session_id, timestamp
 from pynchy.wire.records import (
+    Lease,
+    claim_json,
     ending_json,
     ending_view,
+    error_json,
     event_json,
+    first_json,
+    host_json,
+    initial_json,
     pending_json,
     pending_view,
+    read_claim,
     read_ending,
     read_event_group,
     read_event_key,
     read_event_kind,
+    read_lease,
     read_pending,
     read_sequence,
     read_session,
+    read_taker,
+    rejected_json,
+    response_json,
     session_json,
     session_view,
+    unseen_json,
 )
 from pynchy.wire.requests import (
     MAX_REQUEST_BYTES,
@@ -37,20 +49,6 @@ from pynchy.wire.requests import (
     usable_group,
     usable_id,
     usable_session_id,
-)
-from pynchy.wire.responses import (
-    Lease,
-    claim_json,
-    error_json,
-    first_json,
-    host_json,
-    initial_json,
-    read_claim,
-    read_lease,
-    read_taker,
-    rejected_json,
-    response_json,
-    unseen_json,
 )
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.agent.conftest import Mailbox as Folders
 
-from agent_runner.hooks import reopened
+from agent_runner.hooks import claude
 
 
 class Hook:
@@ -26,7 +26,8 @@ class Hook:
 
     def fire_raw(self, data: bytes) -> None:
         self._patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-        assert reopened.main([self.mailbox.path, self.mailbox.path / "no-such"], self._environ) == 0
+        mailboxes = [self.mailbox.path, self.mailbox.path / "no-such"]
+        assert claude.tell_missed(mailboxes, self._environ) == 0
 
     def answer(self, request_id: str, session_id: str) -> None:
         body = {
