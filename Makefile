@@ -54,6 +54,7 @@ bubblewrap:
 
 test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (installs bubblewrap where it may)
 	@PYNCHY_TEST_SANDBOX=1 $(BIN)/python -m pytest tests/sandbox tests/contract/test_launchers.py \
+	  tests/prove/hostile/test_sandbox_red_team.py \
 	  -k "sandbox or bubblewrap" $(PYTEST_ARGS)
 
 test-agents: $(READY) bubblewrap tmux ## run the real agent programs against a scripted model (installs them; needs npm)
