@@ -31,6 +31,7 @@ PIDFD_SEND_SIGNAL, IO_URING_SETUP, PIDFD_OPEN, PIDFD_GETFD = 424, 425, 434, 438
 RINGS = (-1, -2, -3, -4, -5)
 REVOKE, SET_PERMISSIONS, DESCRIBE, LINK, SEARCH = 3, 5, 6, 8, 10
 SECONDS = 3
+PATIENCE_SECONDS = 120
 Way = Callable[[Attempt], bytes | None]
 WAYS: dict[str, Way] = {}
 
@@ -231,7 +232,7 @@ def add_key(attempt: Attempt) -> None:
 
 @way
 def key_list(attempt: Attempt) -> bytes:
-    return Path(attempt.path(attempt.choose("/proc/keys", "/proc/key-users"))).read_bytes()[-MOST:]
+    return Path(attempt.path(attempt.choose("/proc/keys", "/proc/key-users"))).read_bytes()
 
 
 @way
@@ -356,7 +357,9 @@ def main() -> None:
     )
     assert own.stdout is not None
     _publish("here.json", own.stdout.readline())
+    begun = time.monotonic()
     while not Path("facts.json").exists():
+        assert time.monotonic() - begun < PATIENCE_SECONDS, "nobody says what there is to find"
         time.sleep(0.02)
     facts = json.loads(Path("facts.json").read_text())
     chance = random.Random(facts["seed"])  # noqa: S311 - repeatable, not secret

@@ -87,9 +87,12 @@ class Program:
         out, _ = self._process.communicate(timeout=30)
         return json.loads(out) if out else {"killed": self._process.returncode}
 
-    def kill(self) -> None:
+    def close(self) -> None:
+        """End it if it still runs: its keys would outlive it."""
+        with suppress(subprocess.TimeoutExpired, ValueError):
+            self._process.communicate(timeout=10)
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
 
 
 class Outside:
@@ -130,16 +133,18 @@ class Outside:
         places = [*self.folders, *([] if self.shape.unix_sockets else [*more, self.shown])]
         paths = [f"{place}/{name}" for place in places]
         self.programs.append(Program(self.shape, [*paths, f"@{self.mark}-{name}"]))
-        self._stack.callback(self.programs[-1].kill)
+        self._stack.callback(self.programs[-1].close)
 
     def handles(self) -> list[Json]:
         """The numbers by which file systems know the files."""
         found = [(path, handle_of(path)) for path in self.files]
         return [{"path": str(path), **handle} for path, handle in found if handle]
 
-    def state(self, *more: Path) -> dict[str, object]:
+    def state(self) -> dict[str, object]:
         """What is there, and what it is like."""
-        entries = [Path(e.path) for folder in (*self.folders, *more) for e in files_below(folder)]
+        entries = [
+            Path(e.path) for folder in (*self.folders, self.shown) for e in files_below(folder)
+        ]
         found: dict[str, object] = {}
         for path in (*entries, *self.files):
             if not path.exists():

@@ -122,19 +122,29 @@ class Siege:
     enemies: list[Enemy]
     sessions: list[str] = field(default_factory=list)
 
-    async def begin(self, more: Json) -> None:
+    async def begin(self) -> None:
+        """Start everything, up to the enemies, who wait for a word."""
+        outside, own = self.outside, [f for e in self.enemies for f in (e.work, e.home)]
         for enemy in self.enemies:
-            enemy.prepare(self.outside.shape)
-        self.outside.start_program("early", *(f for e in self.enemies for f in (e.work, e.home)))
+            enemy.prepare(outside.shape)
         if IS_ROOT:
-            self.outside.add_closed_file()
-        self.host.configure("".join(e.settings(self.outside.shape, **more) for e in self.enemies))
+            outside.add_closed_file()
+        outside.start_program("early", *own)
+        more = {"read": [str(outside.shown)], "hide": [str(outside.shown / "hidden")]}
+        settings = "".join(enemy.settings(outside.shape, **more) for enemy in self.enemies)
+        self.host.configure(f"{settings}# {outside.secret}-settings\n")
         self.host.by_command = True
         await self.host.start()
         self.sessions += [self.host.run(enemy.name) for enemy in self.enemies]
         for enemy, session_id in zip(self.enemies, self.sessions, strict=True):
             await until(lambda: self._is_there(enemy, session_id), enemy.name)  # noqa: B023 - used at once
-        self.outside.start_program("late", *(f for e in self.enemies for f in (e.work, e.home)))
+        outside.start_program("late", *own)
+        victims = self.host.group("victims")
+        question = MailboxAgent(victims).ask(f"{outside.secret}-question")
+        await self.host.state(question, "open")
+        outside.files += [self.host.data / "token", self.host.config]
+        outside.files += [victims / "pending_questions" / f"{question}.json"]
+        outside.files += [self.host.group(e.name) / "input" / "host.json" for e in self.enemies]
 
     def _is_there(self, enemy: Enemy, session_id: str) -> bool:
         assert (self.host.session(session_id) or {}).get("state") != "ended", self.printed()
@@ -156,11 +166,6 @@ class Siege:
         sockets = [path for program in programs for path in program["sockets"]]
         own = [self.host.group(enemy.name) for enemy in self.enemies]
         names = ("responses", "input", "pending_questions", "outcomes")
-        files = [*self.outside.files, data / "token", self.host.config]
-        files += [
-            data / "ipc" / "victims" / "tasks" / "x",
-            *(g / "input" / "host.json" for g in own),
-        ]
         folders = [*self.outside.folders, self.outside.shown, data, self.host.group("victims")]
         folders += [group / name for group in own for name in names]
         facts = {
@@ -169,10 +174,8 @@ class Siege:
             "calls": CALLS,
             "group": GROUP,
             "handles": self.outside.handles(),
-            "devices": sorted(
-                {path.stat().st_dev for path in (Path("/"), data)} | {os.makedev(1, 1)}
-            ),
-            "files": [str(path) for path in files],
+            "devices": [Path("/").stat().st_dev, data.stat().st_dev, os.makedev(1, 1)],
+            "files": [str(path) for path in self.outside.files],
             "folders": [str(path) for path in (*folders, *SYSTEM, *PLACES)],
             "near": [path for path in sockets if path.startswith(str(self.host.data.parent))],
             "far": [path for path in sockets if not path.startswith(str(self.host.data.parent))],
@@ -185,6 +188,10 @@ class Siege:
             }
             (enemy.work / "facts.part").write_text(json.dumps(told))
             (enemy.work / "facts.part").rename(enemy.work / "facts.json")
+
+    def is_over(self) -> bool:
+        found = [self.host.session(session_id) for session_id in self.sessions]
+        return all(session is not None and session["state"] == "ended" for session in found)
 
     def secrets(self, enemy: Enemy) -> dict[str, str]:
         """What this enemy must not know, by what it is."""
@@ -244,7 +251,7 @@ async def siege(
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-ROUNDS = range(2 if IS_SAMPLE else 100 if os.environ.get("PROVE") == "all" else 8)
+ROUNDS = range(2 if IS_SAMPLE else 100 if os.environ.get("PROVE") == "all" else 6)
 
 
 @pytest.mark.timeout(600)
@@ -252,29 +259,23 @@ ROUNDS = range(2 if IS_SAMPLE else 100 if os.environ.get("PROVE") == "all" else 
 async def test_an_enemy_in_a_box_reads_changes_and_reaches_nothing_but_its_own(
     siege: Siege, proof: Proof, number: int
 ) -> None:
-    outside, shape = siege.outside, siege.outside.shape
-    count = proof.choose(sample=300, prove=2000, everything=5000)
-    await siege.begin({"read": [str(outside.shown)], "hide": [str(outside.shown / "hidden")]})
-    victim = MailboxAgent(siege.host.group("victims")).ask()
-    await siege.host.state(victim, "open")
+    outside, data = siege.outside, siege.host.data
+    count = proof.choose(sample=300, prove=1500, everything=5000)
+    await siege.begin()
     assert siege.given() == {enemy.processes()[0]: [] for enemy in siege.enemies}
-    before = outside.state(outside.shown, siege.host.group("victims") / "pending_questions")
+    before = outside.state()
 
     siege.let_loose(count, number)
-    for session_id in siege.sessions:
-        ended = await siege.host.session_is(session_id, "ended")
-        assert not ended["failed"], (ended, siege.printed())
+    await until(siege.is_over, "the enemies", seconds=60 + count / 5)
 
-    why = f"PROVE_SEED={SEED}, round {number}, {shape}"
+    why = f"PROVE_SEED={SEED}, round {number}, {outside.shape}"
     assert siege.leaks() == [], why
     assert siege.claims() == [], why
-    assert outside.marked(siege.host.data, [e.tasks for e in siege.enemies]) == [], why
-    assert (
-        outside.state(outside.shown, siege.host.group("victims") / "pending_questions") == before
-    ), why
+    assert outside.marked(data, [enemy.tasks for enemy in siege.enemies]) == [], why
+    assert outside.state() == before, why
     done = [program.end() for program in outside.programs]
     assert done == [{"calls": [], "signals": [], "changed": []} for _ in done], why
-    assert [len(enemy.loot()) for enemy in siege.enemies] == [count, count], why
+    assert [len(enemy.loot()) for enemy in siege.enemies] == [count, count], siege.printed()
     proof.report(
         f"sandbox red team: round {number}", attempts=2 * count, ways=len(sandbox_red_team.WAYS)
     )
