@@ -30,6 +30,8 @@ PTRACE_PEEK, PTRACE_ATTACH, PTRACE_SEIZE = 2, 16, 0x4206
 PIDFD_SEND_SIGNAL, IO_URING_SETUP, PIDFD_OPEN, PIDFD_GETFD = 424, 425, 434, 438
 RINGS = (-1, -2, -3, -4, -5)
 REVOKE, SET_PERMISSIONS, DESCRIBE, LINK, SEARCH = 3, 5, 6, 8, 10
+# Each box has its own.
+TEMPORARY = ("/tmp", "/dev/shm")  # noqa: S108 - looked at
 SECONDS = 3
 PATIENCE_SECONDS = 120
 Way = Callable[[Attempt], bytes | None]
@@ -100,7 +102,8 @@ def _made(name: str) -> Path:
 
 @way
 def put(attempt: Attempt) -> None:
-    path = Path(attempt.path(f"{attempt.pick('folders')}/{attempt.new_name()}.json"))
+    folder, name = attempt.pick("folders"), attempt.new_name()
+    path = Path(attempt.path(f"{folder}/{name}"))
     ways: dict[str, Callable[[], object]] = {
         "file": lambda: path.write_text("{}"),
         "folder": path.mkdir,
@@ -111,6 +114,8 @@ def put(attempt: Attempt) -> None:
     how = attempt.choose(*ways)
     attempt.note(how)
     ways[how]()
+    if folder not in TEMPORARY and os.path.lexists(f"{folder}/{name}"):
+        attempt.claims.append(f"wrote to {folder}")
 
 
 @way

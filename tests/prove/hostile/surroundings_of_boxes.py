@@ -59,11 +59,10 @@ class Shape:
 
     def is_expected(self, claim: str) -> bool:
         """Say whether the settings allow what a box has without them not."""
-        if claim == "a ring for calls":
+        if claim.startswith(("a ring for calls", "a socket of family")):
             return self.unix_sockets
-        if claim.startswith("a socket of family"):
-            return self.unix_sockets
-        return claim == "a user namespace" and self.user_namespaces
+        # Who has one can put a folder of its own in the place of another.
+        return claim.startswith(("a user namespace", "wrote to")) and self.user_namespaces
 
 
 class Program:
@@ -134,6 +133,11 @@ class Outside:
         paths = [f"{place}/{name}" for place in places]
         self.programs.append(Program(self.shape, [*paths, f"@{self.mark}-{name}"]))
         self._stack.callback(self.programs[-1].close)
+
+    def targets(self) -> list[Path]:
+        """What is worth a try: what lies in a folder that is shown, as often as all the rest."""
+        shown = [path for path in self.files if path.is_relative_to(self.shown)]
+        return [*self.files, *shown * (len(self.files) // len(shown))]
 
     def handles(self) -> list[Json]:
         """The numbers by which file systems know the files."""

@@ -175,7 +175,7 @@ class Siege:
             "group": GROUP,
             "handles": self.outside.handles(),
             "devices": [Path("/").stat().st_dev, data.stat().st_dev, os.makedev(1, 1)],
-            "files": [str(path) for path in self.outside.files],
+            "files": [str(path) for path in self.outside.targets()],
             "folders": [str(path) for path in (*folders, *SYSTEM, *PLACES)],
             "near": [path for path in sockets if path.startswith(str(self.host.data.parent))],
             "far": [path for path in sockets if not path.startswith(str(self.host.data.parent))],
