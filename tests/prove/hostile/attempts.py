@@ -182,7 +182,9 @@ def new_session(_attempt: Attempt) -> None:
 
 def unix_socket(attempt: Attempt, kind: socket.SocketKind) -> socket.socket:
     """Make a socket by the call for it, as one of a pair, or by the calls of another machine."""
-    how = attempt.choose("socket", "pair", "pair", "x32", "32 bits", "bits above")
+    # Only a datagram can still be sent elsewhere by one of a pair.
+    pairs = ("pair", "pair") if kind == socket.SOCK_DGRAM else ()
+    how = attempt.choose("socket", "socket", "x32", "32 bits", "bits above", *pairs)
     attempt.note(how)
     if how == "pair":
         return socket.socketpair(socket.AF_UNIX, kind)[0]

@@ -164,7 +164,9 @@ class Services:
         self.calls.append(where)
         with contextlib.suppress(OSError):
             if line.type == socket.SOCK_DGRAM:
-                line.sendto(self._word, line.recvfrom(PAGE)[1])
+                _, caller_at = line.recvfrom(PAGE)
+                if caller_at:  # one of a pair has no address
+                    line.sendto(self._word, caller_at)
             else:
                 with line.accept()[0] as caller:
                     caller.send(self._word)
