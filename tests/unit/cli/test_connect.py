@@ -512,6 +512,71 @@ def test_a_rule_that_somebody_made_themselves_survives_the_removal(run: Run, hom
     assert json.loads(settings.read_text()) == {"permissions": {"deny": ["AskUserQuestion"]}}
 
 
+@pytest.mark.parametrize("first", ["user", "project"])
+def test_removing_one_connection_leaves_the_questions_off_that_another_switched_off(
+    run: Run, home: Path, first: str
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    second = "project" if first == "user" else "user"
+    for scope in (first, second):
+        run("connect", "claude", "--scope", scope, "--no-own-questions", "--yes")
+
+    run("connect", "claude", "--scope", first, "--remove", "--yes")
+    between = json.loads(settings.read_text())["permissions"]
+    run("connect", "claude", "--scope", second, "--remove", "--yes")
+
+    assert between == {"allow": ["mcp__pynchy"], "deny": ["AskUserQuestion"]}
+    assert "AskUserQuestion" not in settings.read_text()
+
+
+def test_a_connection_that_never_switched_its_own_questions_off_does_not_keep_them_off(
+    run: Run, home: Path
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    run("connect", "claude", "--yes")
+    run("connect", "claude", "--scope", "project", "--no-own-questions", "--yes")
+
+    run("connect", "claude", "--scope", "project", "--remove", "--yes")
+
+    assert json.loads(settings.read_text())["permissions"] == {"allow": ["mcp__pynchy"]}
+
+
+def test_the_hook_of_the_connection_that_stays_is_called_after_a_removal(
+    run: Run, home: Path
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    run("connect", "claude", "--no-own-questions", "--data-dir", str(home / "one"), "--yes")
+    other = ("--scope", "project", "--data-dir", str(home / "two"))
+    run("connect", "claude", *other, "--yes")
+
+    def hook() -> str:
+        [entry] = json.loads(settings.read_text())["hooks"]["SessionStart"]
+        return str(entry["hooks"][0]["command"])
+
+    before = hook()
+    run("connect", "claude", "--remove", "--yes")
+    kept = hook()
+    run("connect", "claude", "--data-dir", str(home / "one"), "--yes")
+    run("connect", "claude", "--remove", "--yes")
+
+    assert before.endswith(f"--data-dir {home}/two")
+    assert kept == before
+    assert hook() == before
+
+
+def test_removing_what_is_not_connected_changes_nothing_for_another_connection(
+    run: Run, home: Path
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    run("connect", "claude", "--yes")
+    settings.write_text("{}")
+
+    removed = run("connect", "claude", "--scope", "project", "--remove", "--yes")
+
+    assert "claude is not connected (project)" in removed.stdout
+    assert settings.read_text() == "{}"
+
+
 @pytest.mark.parametrize("program", ["codex", "opencode"])
 def test_only_claude_has_questions_to_switch_off(run: Run, program: str) -> None:
     assert run("connect", program, "--no-own-questions", "--yes").exit_code == 2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from agent_runner.cores.base import SERVER_NAME
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.connect.document import Document, read_document
 from pynchy.cli.connect.json_text import BadText, JsonText, Unwritable
@@ -106,14 +108,19 @@ def plan_connection(
 ) -> list[Change]:
     """Return what has to change so that the program starts that server. Raise ConfigError.
 
-    Where Claude Code's own questions are switched off by us, the entry says so: that is how a
-    later removal knows whose rule it is.
+    Where Claude Code's own questions are switched off by us, each entry that wants it says so: that
+    is how a later removal knows whose rule it is, and whether another connection wants it still.
     """
     document = read_document(place.path)
     text = open_text(document, place.format)
     _check_ours(place)
     entry = write_entry(place.program, argv)
-    if (no_own_questions and not denies_questions(environ)) or has_denied(place):
+    if no_own_questions:
+        is_ours = not denies_questions(environ) or any(map(_denies, _claude_servers(text)))
+    else:
+        server = find_server(place)
+        is_ours = server is not None and _denies(server)
+    if is_ours:
         entry["env"][_DENIED_BY_US] = "1"
     if text.find(place.keys) != entry:
         try:
@@ -127,17 +134,20 @@ def plan_connection(
         text = _allow_in_opencode(text)
     changes = [Change(document, text.text, is_private=_is_private(place))]
     if place.program == CLAUDE:
-        hook = hook_command(argv)
-        changes.append(_claude_settings(environ, hook, wanted=True, deny=no_own_questions))
+        add = partial(_add_shared, hook=hook_command(argv), deny=no_own_questions)
+        changes.append(_edit_claude_settings(environ, add))
     return [change for change in changes if change.is_needed]
 
 
 def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Change]:
-    """Return what has to change so that nothing of ours is left there. Raise ConfigError."""
+    """Return what has to change so that nothing of ours is left there. Raise ConfigError.
+
+    What all connections of Claude Code share stays until the last one that wants it is removed.
+    """
     document = read_document(place.path)
     text = open_text(document, place.format)
     _check_ours(place)
-    denied = has_denied(place)
+    server = find_server(place)
     try:
         text = text.drop(place.keys)
         if place.program == OPENCODE and text.find(("permission", OPENCODE_RULE)) == "allow":
@@ -146,10 +156,13 @@ def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Chang
         keys = ".".join(place.keys)
         raise ConfigError(f"{place.path}: {exc}; take {keys} out yourself") from exc
     changes = [Change(document, text.text)]
-    if place.program == CLAUDE and (denied or not _is_elsewhere(text, place)):
-        elsewhere, server = _is_elsewhere(text, place), find_server(place)
-        hook = hook_command(server.argv) if server else None
-        changes.append(_claude_settings(environ, hook, wanted=elsewhere, allow=denied))
+    if place.program == CLAUDE:
+        others = _claude_servers(text)
+        hooks = [hook_command(other.argv) for other in others]
+        allow = server is not None and _denies(server) and not any(map(_denies, others))
+        if server is not None or not others:
+            take = partial(_take_shared, hooks=hooks, allow=allow)
+            changes.append(_edit_claude_settings(environ, take))
     return [change for change in changes if change.is_needed]
 
 
@@ -190,10 +203,9 @@ def denies_questions(environ: Mapping[str, str]) -> bool:
     return isinstance(denied, list) and OWN_QUESTIONS in denied
 
 
-def has_denied(place: EntryLocation) -> bool:
-    """Say whether it was us who switched the program's own questions off. Raise ConfigError."""
-    server = find_server(place)
-    return server is not None and server.is_ours and _DENIED_BY_US in server.env
+def _denies(server: McpServerEntry) -> bool:
+    """Say whether it is a connection for which we switched the program's own questions off."""
+    return server.is_ours and _DENIED_BY_US in server.env
 
 
 def hook_command(argv: Sequence[str]) -> str:
@@ -203,47 +215,52 @@ def hook_command(argv: Sequence[str]) -> str:
     return shlex.join([program, "hook", CLAUDE, *data])
 
 
-def _claude_settings(
-    environ: Mapping[str, str],
-    hook: str | None,
-    *,
-    wanted: bool,
-    deny: bool = False,
-    allow: bool = False,
+def _edit_claude_settings(
+    environ: Mapping[str, str], edit: Callable[[JsonText], JsonText]
 ) -> Change:
+    """Return the change of the file that all connections of Claude Code share."""
+    document = read_document(claude_settings(environ))
+    open_text(document, Format.JSON)
+    try:
+        return Change(document, edit(JsonText(document.text)).text)
+    except (BadText, Unwritable) as exc:
+        raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
+
+
+def _add_shared(text: JsonText, *, hook: str, deny: bool) -> JsonText:
     """Let our tools be called without a question in the terminal, and the calls wait.
 
     `hook` tells a session what it missed while it was closed. `deny` switches the program's own
-    questions off, `allow` on again.
+    questions off.
     """
-    document = read_document(claude_settings(environ))
-    open_text(document, Format.JSON)
-    text = JsonText(document.text)
-    try:
-        if wanted:
-            text = text.add(_ALLOW, CLAUDE_RULE)
-            text = text if text.find(_BACKGROUND) == _NEVER else text.put(_BACKGROUND, _NEVER)
-            text = _with_hooks(text, hook)
-        else:
-            text = text.take(_ALLOW, CLAUDE_RULE)
-            text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
-            text = _with_hooks(text, None)
-        text = text.add(_DENY, OWN_QUESTIONS) if deny else text
-        text = text.take(_DENY, OWN_QUESTIONS) if allow else text
-    except (BadText, Unwritable) as exc:
-        raise ConfigError(f"{document.path}: {exc}; nothing was written") from exc
-    return Change(document, text.text)
+    text = text.add(_ALLOW, CLAUDE_RULE)
+    text = text if text.find(_BACKGROUND) == _NEVER else text.put(_BACKGROUND, _NEVER)
+    text = _with_hook(text, [hook])
+    return text.add(_DENY, OWN_QUESTIONS) if deny else text
 
 
-def _with_hooks(text: JsonText, hook: str | None) -> JsonText:
-    """Have that hook called, and no other one of ours."""
-    wanted = {"hooks": [{"type": "command", "command": hook}]} if hook else None
+def _take_shared(text: JsonText, *, hooks: Sequence[str], allow: bool) -> JsonText:
+    """Take out what no other connection wants. `hooks` are those of the other connections.
+
+    `allow` switches the program's own questions on again.
+    """
+    if not hooks:
+        text = text.take(_ALLOW, CLAUDE_RULE)
+        text = text.drop(_BACKGROUND) if text.find(_BACKGROUND) == _NEVER else text
+    text = _with_hook(text, hooks)
+    return text.take(_DENY, OWN_QUESTIONS) if allow else text
+
+
+def _with_hook(text: JsonText, hooks: Sequence[str]) -> JsonText:
+    """Have one of those hooks called, if possible the one that is there, and no other of ours."""
+    wanted = [{"hooks": [{"type": "command", "command": hook}]} for hook in hooks]
     for path in _HOOKS:
         found = text.find(path)
-        for item in found if isinstance(found, list) else []:
-            if item != wanted and _is_our_hook(item):
-                text = text.take(path, item)
-        text = text.add(path, wanted) if wanted else text
+        ours = [item for item in found if _is_our_hook(item)] if isinstance(found, list) else []
+        kept = next((item for item in (*ours, *wanted) if item in wanted), None)
+        for item in ours:
+            text = text.take(path, item) if item != kept else text
+        text = text.add(path, kept) if kept else text
     return text
 
 
@@ -260,13 +277,15 @@ def _is_our_hook(item: object) -> bool:
             return False
 
 
-def _is_elsewhere(text: Text, place: EntryLocation) -> bool:
-    """Say whether Claude Code has our server for other folders, or for all, as well."""
+def _claude_servers(text: Text) -> list[McpServerEntry]:
+    """Return the servers of ours that Claude Code has: the one for all folders, and for each."""
     said = text.plain
     projects = said.get("projects", {})
     tables = [said, *(projects.values() if isinstance(projects, dict) else ())]
     servers = [table.get("mcpServers") for table in tables if isinstance(table, dict)]
-    return any(place.keys[-1] in one for one in servers if isinstance(one, dict))
+    entries = [one.get(SERVER_NAME) for one in servers if isinstance(one, dict)]
+    found = [read_entry(CLAUDE, entry) for entry in entries]
+    return [server for server in found if server is not None and server.is_ours]
 
 
 def _allow_in_opencode(text: JsonText) -> JsonText:
