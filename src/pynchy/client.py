@@ -31,6 +31,7 @@ from pynchy.errors import (
     UnknownSession,
 )
 from pynchy.exits import QuestionOver
+from pynchy.own_program import own_call
 
 TIMEOUT_SECONDS = 15.0
 # The host says something at least every 15 seconds, be it only a comment.
@@ -257,7 +258,7 @@ def _parse(data: bytes) -> Any:  # noqa: ANN401 - JSON is anything
 
 def _no_reply(exc: Exception) -> HostError:
     if isinstance(exc, ConnectionRefusedError):
-        return NoHost("the pynchy host is gone; start it again with: pynchy serve")
+        return NoHost(f"the pynchy host is gone; start it again with: {own_call()} serve")
     return HostError(f"the pynchy host does not answer ({exc or type(exc).__name__}); see its log")
 
 

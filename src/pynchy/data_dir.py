@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
+from pynchy.own_program import own_call
 from pynchy.safe_folder import Folder, UnsafeFile
 from pynchy.status_line import is_held
 
@@ -283,7 +284,8 @@ class DataFolder:
         except (OSError, UnsafeFile, ValueError, KeyError):
             pass
         raise NoHost(
-            f"no pynchy host is running on {self.path}; start one with: pynchy serve{self.option}"
+            f"no pynchy host is running on {self.path}; "
+            f"start one with: {own_call()} serve{self.option}"
         )
 
     def origin(self) -> SettingsSource | None:

@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.uvx import lay_out_as_uvx
 
 from pynchy.data_dir import DataFolder
 from pynchy.demo.console import Screen, Voices
@@ -64,9 +65,11 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def run_demo(scratch: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_demo(
+    scratch: Path, *arguments: str, program: Sequence[Path | str] = (PYNCHY,)
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PYNCHY, "demo", *arguments],
+        [*program, "demo", *arguments],
         env=environment(scratch),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -76,10 +79,10 @@ def run_demo(scratch: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def played(folder: Path, *arguments: str) -> str:
+def played(folder: Path, *arguments: str, program: Sequence[Path | str] = (PYNCHY,)) -> str:
     """Return what a demo prints that nobody types at, from its start to its good end."""
     with temporary_folder(folder) as scratch:
-        finished = run_demo(scratch, *arguments)
+        finished = run_demo(scratch, *arguments, program=program)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished.stdout
 
@@ -97,7 +100,9 @@ def automatic(kept: Path) -> str:
 
 @pytest.fixture(scope="module")
 def without_terminal(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return played(tmp_path_factory.mktemp("without-terminal"), "--no-browser")
+    """What the demo prints without a terminal, where uvx runs it."""
+    folder = tmp_path_factory.mktemp("without-terminal")
+    return played(folder, "--no-browser", program=(lay_out_as_uvx(folder), "-m", "pynchy"))
 
 
 class Terminal:
@@ -167,6 +172,15 @@ def test_the_demo_plays_both_parts_and_shows_what_arrived(automatic: str) -> Non
 
 def test_without_a_terminal_it_says_that_it_plays_the_person(without_terminal: str) -> None:
     assert "no terminal" in without_terminal
+
+
+def test_what_to_do_next_works_in_a_terminal_where_uvx_ran_the_demo(without_terminal: str) -> None:
+    call = f"uvx --from {Path(__file__).parents[2]} pynchy"
+    after = without_terminal.partition("What to do next:")[2]
+
+    assert f"  {call} serve" in after
+    assert f"  {call} inbox" in after
+    assert '{"command": "uvx", "args": ["--from", ' in after
 
 
 def test_the_demo_says_where_the_inbox_is(automatic: str, without_terminal: str) -> None:

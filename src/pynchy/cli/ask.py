@@ -25,6 +25,7 @@ from pynchy.client import StreamMessage
 from pynchy.data_dir import DataFolder
 from pynchy.errors import PynchyError
 from pynchy.exits import EXIT_DECLINED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNANSWERED, EXIT_USAGE
+from pynchy.own_program import own_call
 
 _TICK_SECONDS = 1.0
 _WIPE = "\r\x1b[2K"
@@ -74,7 +75,7 @@ class Progress:
     def stays_open(self) -> str:
         """Say that the question is still there, and under which id."""
         target = self.short_id or self._request_id
-        how = f"pynchy answer{self._option} {target} VALUE"
+        how = f"{own_call()} answer{self._option} {target} VALUE"
         return f"The question stays open as {target}; answer it with: {how}"
 
     def _on_message(self, message: StreamMessage) -> None:
@@ -83,7 +84,7 @@ class Progress:
         asked = event.get("type") == "asked" and event.get("id") == self._request_id
         if asked and not self.short_id:
             self.short_id = str(event.get("short_id", ""))
-            how = f"pynchy answer{self._option} {self.short_id} VALUE"
+            how = f"{own_call()} answer{self._option} {self.short_id} VALUE"
             self._say(f"Asked as {self.short_id}; answer with: {how}")
 
     def _on_link(self, link: HostLink) -> None:

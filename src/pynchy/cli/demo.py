@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import signal
 import sys
 import tempfile
@@ -17,10 +16,11 @@ import click
 from pynchy.cli.inbox import open_in_browser
 from pynchy.data_dir import DataFolder
 from pynchy.demo.console import Screen, Voices
-from pynchy.demo.person import ScriptedPerson, TypingPerson, program
+from pynchy.demo.person import ScriptedPerson, TypingPerson
 from pynchy.demo.processes import Stage
 from pynchy.demo.story import tell
 from pynchy.exits import EXIT_INTERRUPTED
+from pynchy.own_program import own_call, own_command
 
 
 @click.command("demo", short_help="See it work.")
@@ -94,8 +94,9 @@ async def _run(story: Coroutine[None, None, None]) -> bool:
 
 def _say_what_next(voices: Voices, data_dir: Path | None) -> None:
     voices.headline("Every answer arrived: in the waiting call, and in the resumed session.")
-    own = program()
-    pynchy, settings = shlex.quote(own), {"command": own, "args": ["mcp", "--group", "my-agent"]}
+    command, *arguments = own_command()
+    pynchy = own_call()
+    settings = {"command": command, "args": [*arguments, "mcp", "--group", "my-agent"]}
     voices.narrate(
         "",
         "What to do next:",

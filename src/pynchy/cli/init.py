@@ -11,6 +11,7 @@ from pynchy.cli.options import shared_path
 from pynchy.config import example_settings
 from pynchy.data_dir import SETTINGS_NAME
 from pynchy.errors import ConfigError
+from pynchy.own_program import own_call
 
 
 @click.command("init", short_help="Write a settings file to start from.")
@@ -34,8 +35,8 @@ def init_command(ctx: click.Context, path: Path | None, *, force: bool) -> None:
     where = "" if path == Path(SETTINGS_NAME) else f" --config {path}"
     click.echo(f"Wrote {path}. Next:")
     click.echo("  edit it            every setting is there, as a comment with its default")
-    click.echo(f"  pynchy serve{where}       run the host")
-    click.echo(f"  pynchy doctor{where}      see whether all is well")
+    click.echo(f"  {own_call()} serve{where}       run the host")
+    click.echo(f"  {own_call()} doctor{where}      see whether all is well")
 
 
 def _write(path: Path, *, force: bool) -> None:

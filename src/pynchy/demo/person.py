@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from pynchy.demo.agent import PYNCHY
 from pynchy.demo.console import Voices
 from pynchy.demo.script import DemoFailed, Scene
 from pynchy.exits import EXIT_OVER
+from pynchy.own_program import own_command
 
 _CHUNK_BYTES = 64 * 1024
 
@@ -36,7 +36,7 @@ class WaitingQuestion:
     def command(self, values: tuple[str, ...]) -> str:
         """Return what answers it from another terminal, ready to be pasted."""
         return shlex.join(
-            [program(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
+            [*own_command(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
         )
 
 
@@ -152,12 +152,3 @@ def _values(scene: Scene, line: str) -> tuple[str, ...]:
     if re.fullmatch(r"[\d\s,;]+", line):
         return tuple(re.findall(r"\d+", line))
     return tuple(part.strip() for part in re.split(r"[,;]", line))
-
-
-def program() -> str:
-    """Return how this pynchy is called from any terminal."""
-    own = Path(sys.executable).with_name("pynchy")
-    found = shutil.which("pynchy")
-    if found and (not own.exists() or Path(found).samefile(own)):
-        return "pynchy"
-    return str(own)

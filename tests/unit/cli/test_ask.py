@@ -8,6 +8,7 @@ import pytest
 from tests.unit.cli.support import Host, Run, in_thread, start_pynchy, until
 
 from pynchy.errors import InvalidReply
+from pynchy.own_program import own_call
 
 
 def answer_first(host: Host, *values: str) -> None:
@@ -20,7 +21,7 @@ def test_the_answer_is_printed_alone(host: Host, run: Run) -> None:
         result = run("ask", "Deploy?", "-o", "Yes", "-o", "No")
 
     assert (result.exit_code, result.stdout) == (0, "Yes\n")
-    assert "answer with: pynchy answer" in result.stderr
+    assert f"answer with: {own_call()} answer" in result.stderr
 
 
 def test_several_choices_are_one_to_a_line(host: Host, run: Run) -> None:
@@ -183,5 +184,5 @@ def test_a_hint_names_a_folder_that_is_not_the_usual_one(
         asked = run("ask", "Deploy?", "--data-dir", str(host.data.path))
     absent = run("pending", "--data-dir", "/nowhere at all")
 
-    assert f"answer with: pynchy answer {folder} " in asked.stderr
+    assert f"answer with: {own_call()} answer {folder} " in asked.stderr
     assert "pynchy serve --data-dir '/nowhere at all'" in absent.stderr

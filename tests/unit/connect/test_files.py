@@ -1,13 +1,12 @@
 """A person's file is replaced whole, with its mode, its links and its manner, or left alone."""
 
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from pynchy.cli.connect.document import find_own_program, read_document, replace_document
+from pynchy.cli.connect.document import read_document, replace_document
 from pynchy.errors import ConfigError
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
@@ -121,15 +120,3 @@ def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:
     for name, words in (("pipe", "regular"), ("latin", "latin:2"), ("loop", "loop")):
         with pytest.raises(ConfigError, match=words):
             read_document(tmp_path / name)
-
-
-def test_a_pynchy_that_uvx_made_for_one_call_is_not_written_into_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = tmp_path / "uv" / "archive-v0" / "Oc4r" / "bin" / "pynchy"
-    made.parent.mkdir(parents=True)
-    made.touch()
-    monkeypatch.setattr(sys, "argv", [str(made)])
-
-    with pytest.raises(ConfigError, match="uv tool install"):
-        find_own_program()

@@ -15,7 +15,7 @@ import click
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy import data_dir
-from pynchy.cli.connect.document import check_writable, find_own_program, replace_document
+from pynchy.cli.connect.document import check_writable, replace_document
 from pynchy.cli.connect.plan import (
     OWN_QUESTIONS,
     Change,
@@ -42,6 +42,7 @@ from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError
 from pynchy.exits import EXIT_DECLINED
 from pynchy.model import GROUP_PATTERN
+from pynchy.own_program import find_own_program
 
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 _MAX_LETTERS = 64

@@ -1,12 +1,10 @@
-"""Read and replace a file that belongs to a person; and which pynchy it is that runs."""
+"""Read and replace a file that belongs to a person."""
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,25 +16,6 @@ _CAP_BYTES = 32 * 1024 * 1024
 _BOM = "\ufeff"
 _WRITABLE = 0o222
 _OTHERS = 0o077
-# Where uvx keeps what it made for one call.
-_UV_CACHE = "archive-v0"
-
-
-def find_own_program() -> str:
-    """Return where the pynchy that runs is, as it was called: a link may outlive what it means."""
-    called = Path(sys.argv[0])
-    if called.name != "pynchy" or not called.exists():
-        beside = Path(sys.executable).with_name("pynchy")
-        found = str(beside) if beside.exists() else shutil.which("pynchy")
-        if not found:
-            raise ConfigError("there is no program `pynchy` to start: install it first")
-        called = Path(found)
-    if _UV_CACHE in called.absolute().parts:
-        raise ConfigError(
-            f"{called} is uvx's own, and goes with its cache: install pynchy first, such as with "
-            "`uv tool install pynchy` (or, in a clone, `uv tool install .`), and use that one"
-        )
-    return str(called.absolute())
 
 
 @dataclass(frozen=True, slots=True)

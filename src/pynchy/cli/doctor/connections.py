@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
-from pynchy.cli.connect.document import find_own_program
 from pynchy.cli.connect.plan import find_server, holds_calls
 from pynchy.cli.connect.programs import (
     CLAUDE,
@@ -30,6 +29,7 @@ from pynchy.cli.connect.programs import (
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
 from pynchy.findings import Finding, fine, problem, warning
+from pynchy.own_program import find_own_program
 
 _VERSION = "2025-11-25"
 _INITIALIZE = {
