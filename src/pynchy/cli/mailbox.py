@@ -14,6 +14,8 @@ from pynchy.misspelling import similar_group
 from pynchy.model import GROUP_PATTERN
 from pynchy.safe_folder import Folder
 
+MAILBOX_FOLDERS = ("tasks", "responses", "input")
+
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
 
@@ -23,7 +25,7 @@ def make_mailbox(data: DataFolder, group: str) -> Path:
         raise click.BadParameter("letters, digits, - _ and . only", param_hint="--group")
     data.make()
     try:
-        for name in ("tasks", "responses", "input"):
+        for name in MAILBOX_FOLDERS:
             Folder(data.ipc, group, name).make()
     except OSError as exc:
         raise HostError(

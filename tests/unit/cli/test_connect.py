@@ -391,6 +391,37 @@ def test_doctor_lists_the_tools_through_each_connection(run: Run) -> None:
         assert "ask_user, check_answer, withdraw_question" in finding["detail"]
 
 
+def test_doctor_makes_no_mailbox_for_a_connected_program(run: Run, tmp_path: Path) -> None:
+    def entries() -> list[Path]:
+        return sorted(tmp_path.rglob("*"))
+
+    for program in PROGRAMS:
+        run("connect", program, "--yes")
+    before = entries()
+    found = connections(run)
+    after = entries()
+    for name in ("tasks", "input"):
+        (tmp_path / "data" / "ipc" / "codex" / name).mkdir(parents=True)
+    half = entries()
+    found_half = connections(run)
+
+    assert after == before
+    assert entries() == half
+    for finding in (*found.values(), *found_half.values()):
+        assert finding["status"] == "ok", finding
+
+
+def test_doctor_says_that_a_mailbox_cannot_be_made(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data" / "ipc").mkdir(parents=True)
+    (tmp_path / "data" / "ipc" / "codex").write_text("in the way")
+    run("connect", "codex", "--yes")
+
+    finding = connections(run)["codex (user)"]
+
+    assert finding["status"] == "problem"
+    assert "mailbox cannot be made" in finding["detail"]
+
+
 @pytest.mark.parametrize(
     ("program", "words", "seconds"),
     [

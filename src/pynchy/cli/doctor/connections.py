@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +26,7 @@ from pynchy.cli.connect.programs import (
     claude_settings,
     find_place,
 )
+from pynchy.cli.mailbox import MAILBOX_FOLDERS
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
 from pynchy.findings import Finding, fine, problem, warning
@@ -191,7 +192,8 @@ def _check(
         detail = f"{place.path}: it asks in {asked}, and this is about {data.path}"
         yield warning(check, detail, f"{_fix(place)}, with the --data-dir of your host")
     else:
-        yield _try(check, place, server, environ, seconds)
+        with _without_traces(server, data) as argv:
+            yield _try(check, place, McpServerEntry(argv, server.env), environ, seconds)
         if place.program == CLAUDE:
             yield from _check_waiting(check, place, environ)
 
@@ -211,6 +213,27 @@ def _check_waiting(
             " Claude Code goes on without your answer after two minutes"
         )
         yield problem(check, detail, _fix(place))
+
+
+@contextmanager
+def _without_traces(server: McpServerEntry, data: DataFolder) -> Iterator[tuple[str, ...]]:
+    """Give the command with which the server starts and leaves nothing behind.
+
+    It would make a mailbox that is not there, so then it makes it in a folder that goes again;
+    where it cannot be made, the server says so.
+    """
+    mailbox = data.ipc / server.group
+    is_there = all((mailbox / name).is_dir() for name in MAILBOX_FOLDERS)
+    if is_there or not _can_be_made(mailbox):
+        yield server.argv
+        return
+    with tempfile.TemporaryDirectory(prefix="pynchy-doctor-") as scratch:
+        yield (*server.argv, "--data-dir", scratch)
+
+
+def _can_be_made(folder: Path) -> bool:
+    above = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    return above.is_dir() and os.access(above, os.W_OK)
 
 
 def _data_of(server: McpServerEntry, environ: Mapping[str, str]) -> Path:
