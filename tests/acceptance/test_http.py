@@ -126,6 +126,30 @@ async def test_what_is_no_answer_leaves_the_question_open(
     assert shared_host.question(request_id)["state"] == "open"
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "words"),
+    [
+        ("/api/questions/ID/answer", "vals", "vals: unknown; did you mean values?"),
+        ("/api/questions/ID/answer", "zzz", "zzz: unknown; there are by, group, values, answers"),
+        ("/api/questions/ID/decline", "raeson", "raeson: unknown; did you mean reason?"),
+        ("/api/sweep", "dryRun", "dryRun: unknown; did you mean dry_run?"),
+        ("/api/sessions", "promt", "promt: unknown; did you mean prompt?"),
+        ("/api/groups/team/remove", "forced", "forced: unknown; did you mean force?"),
+    ],
+)
+async def test_a_misspelt_field_is_told_which_one_was_meant(
+    shared_host: Host, path: str, name: str, words: str
+) -> None:
+    request_id = MailboxAgent(shared_host.group("team")).ask()
+    await shared_host.state(request_id, "open")
+
+    reply = shared_host.http("POST", path.replace("ID", request_id), {name: ["1"]})
+
+    assert reply.status == 422
+    assert reply.body["error"].startswith(words)
+    assert shared_host.question(request_id)["state"] == "open"
+
+
 async def test_an_unknown_question_is_not_found(shared_host: Host) -> None:
     for target in ("nope", "..%2f..%2ftoken", "a" * 300):
         assert shared_host.http("GET", f"/api/questions/{target}").status == 404

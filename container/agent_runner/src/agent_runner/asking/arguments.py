@@ -5,7 +5,7 @@ single question at the top level. Everything else raises BadArguments with the f
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from agent_runner.asking._model import Option, Question, Request, RequestId, Urgency, is_request_id
@@ -65,18 +65,19 @@ def _check_names(fields: Fields, names: tuple[str, ...], where: str = "") -> Non
     for name in fields:
         if name in names or (name == _IGNORED and not where):
             continue
-        shown = _path(where, name[:MAX_LINE_CHARACTERS])
-        if meant := _meant(name, names):
-            raise BadArguments(f"{shown}: unknown; did you mean {meant}?")
-        raise BadArguments(f"{shown}: unknown; there are {', '.join(names)}")
+        raise BadArguments(explain_unknown(name, names, where))
 
 
-def _meant(name: str, names: tuple[str, ...]) -> str:
+def explain_unknown(name: str, names: Collection[str], where: str = "") -> str:
+    """Say which of the names was meant by one that is none of them, or which there are."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
+    shown = _path(where, name[:MAX_LINE_CHARACTERS])
     plain = {_letters(one): one for one in names}
     near = get_close_matches(_letters(name), plain, n=1, cutoff=0.75)
-    return plain[near[0]] if near else ""
+    if near:
+        return f"{shown}: unknown; did you mean {plain[near[0]]}?"
+    return f"{shown}: unknown; there are {', '.join(names)}"
 
 
 def _letters(name: str) -> str:
