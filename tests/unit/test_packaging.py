@@ -69,5 +69,11 @@ def test_every_page_that_a_message_names_is_in_the_wheel(wheel: ZipFile) -> None
     assert shipped == {f"pynchy/docs/{page}.md" for page in PAGES}
 
 
+def test_the_commands_print_every_page_but_those_for_who_works_on_the_code() -> None:
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+
+    assert pages - set(PAGES) == {"architecture", "benchmarks"}
+
+
 def test_no_message_names_a_page_that_an_installation_does_not_have() -> None:
     assert [path for path, text in texts().items() if re.search(r"docs/[a-z]+\.md", text)] == []

@@ -19,10 +19,12 @@ PAGES = (
     "agents",
     "channels",
     "connect",
+    "glossary",
     "inbox",
     "mailbox",
     "numbered",
     "parking",
+    "reliability",
     "sandboxes",
     "sessions",
     "settings",
@@ -61,7 +63,7 @@ def docs_command(page: str | None) -> None:
     folder = pages_folder()
     if page is None:
         for name in PAGES:
-            click.echo(f"{name:<10}  {_title(folder / f'{name}.md')}")
+            click.echo(f"{name:<11}  {_title(folder / f'{name}.md')}")
         click.echo(f"They are in {folder}")
         return
     name = page.removeprefix("docs/").removesuffix(".md")
