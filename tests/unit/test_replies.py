@@ -368,5 +368,5 @@ def test_several_questions_take_one_value_each() -> None:
 
 
 def test_too_few_values_for_several_questions_are_refused() -> None:
-    with pytest.raises(InvalidReply, match="2 questions were asked and 1 values given"):
+    with pytest.raises(InvalidReply, match="2 questions were asked and 1 value given"):
         matching.spread((CHOICE, TEXT), ("1",))

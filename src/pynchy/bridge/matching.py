@@ -70,8 +70,9 @@ def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tu
     if len(questions) == 1:
         return (values,)
     if len(values) != len(questions):
+        given = "1 value" if len(values) == 1 else f"{len(values)} values"
         raise InvalidReply(
-            f"{len(questions)} questions were asked and {len(values)} values given: "
+            f"{len(questions)} questions were asked and {given} given: "
             "give one for each, or answer one at a time with its number"
         )
     return tuple((value,) for value in values)

@@ -232,6 +232,8 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
             lines.append(f"{several}: {choices}{_words(one)} ({one_line(one.text, 60)})")
         elif question in {None, number}:
             lines.append(f"your own words ({one_line(one.text, 60)})")
+    if question is None and len(lines) > 1:
+        lines.append(f"or one at a time: pynchy answer {asked.short_id} --question N VALUE")
     return "Allowed: " + "\n         ".join(lines) if lines else ""
 
 

@@ -189,6 +189,20 @@ def test_a_part_of_the_answers_exits_with_6_and_says_what_is_missing(host: Host,
     assert (second.exit_code, second.stdout) == (0, f"{short_id} answered: Yes; Red, Blue\n")
 
 
+def test_one_value_for_several_questions_is_told_how_to_answer_one_of_them(
+    host: Host, run: Run
+) -> None:
+    short_id = host.ask(DEPLOY, COLOURS)
+
+    result = run("answer", short_id, "Yes")
+    chosen = run("answer", short_id, "Yes", "--question", "1")
+
+    assert result.exit_code == 1
+    assert "2 questions were asked and 1 value given" in result.stderr
+    assert f"pynchy answer {short_id} --question N VALUE" in result.stderr
+    assert chosen.exit_code == 6
+
+
 def test_a_question_that_is_not_there_is_refused(host: Host, run: Run) -> None:
     short_id = host.ask(DEPLOY)
 
