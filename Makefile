@@ -85,7 +85,7 @@ prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE
 bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the inbox beside their limits
 	@$(BIN)/python -m tests.bench
 
-lock: ## resolve requirements.lock anew (needs uv)
+lock: ## resolve requirements.lock again (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --upgrade --quiet -o requirements.lock
 

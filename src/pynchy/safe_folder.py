@@ -38,8 +38,8 @@ class UnsafeFile(Exception):
 class Folder:
     """A folder below a trusted root, opened again for every operation.
 
-    Opening anew costs some microseconds and means that a folder which was removed or replaced
-    is noticed rather than written into unseen.
+    That costs some microseconds and means that a folder which was removed or replaced is noticed
+    rather than written into unseen.
     """
 
     def __init__(self, root: Path, *parts: str, owner: int | None = None) -> None:

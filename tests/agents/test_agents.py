@@ -108,7 +108,7 @@ async def test_an_agent_that_comes_back_can_ask_again_and_die_again(stage: Stage
 
 
 async def test_an_agent_that_waits_past_its_own_limit_gets_the_answer(stage: Stage) -> None:
-    """By `check_answer`; OpenCode's limit starts anew with progress, so there it is one call."""
+    """By `check_answer`; OpenCode's limit starts again with progress, so there it is one call."""
     limit = 15.0
     one_call = stage.program.agent == "opencode"
     script = [[ASK], DONE] if one_call else [[ASK], [CheckAnswer("last", 60)], DONE]

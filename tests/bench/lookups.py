@@ -1,7 +1,7 @@
 """How long it takes to find an open question by its id, its short id and its session.
 
 The same lookups among 100 and among 10,000 open questions, in turn; a session has ten of them at
-either size. What is looked up is chosen anew for each batch, as text that has just come in. A
+either size. What is looked up is chosen for each batch, as text that has just come in. A
 lookup is too short for the clock, so each value is the mean of a batch.
 
 Two lines for each way: any question of all, where most of the index is out of the processor's

@@ -73,7 +73,7 @@ class Window:
     async def at_rest(self, card: Locator) -> None:
         """Wait for the last word on an answer that no agent takes, and until the card takes clicks.
 
-        Whatever is said of it makes the card ignore clicks anew.
+        Whatever is said of it makes the card ignore clicks again.
         """
         await self.says(card, "kept for check_answer")
         await self.settle_down()

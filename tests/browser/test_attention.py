@@ -229,7 +229,7 @@ async def test_typing_on_when_a_card_ends_does_nothing_to_the_others(
     await (await own_words(card)).click()
     await window.page.keyboard.type("we ")
     host.answer(first, "No", by="ben")
-    # It changes once more when nobody is found who takes the answer, and ignores input anew.
+    # It changes once more when nobody is found who takes the answer, and ignores input again.
     await window.says(card, "Answered by ben")
     await expect(card.get_by_role("button", name="Stop keeping it")).to_be_visible()
     # Nothing could resume the agent.

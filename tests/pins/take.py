@@ -1,6 +1,6 @@
-"""Take the snapshots anew from the code as it is: python -m tests.pins.take.
+"""Take the snapshots again from the code as it is: python -m tests.pins.take.
 
-What the difference shows is what others would notice. The data folder of 0.1 is not taken anew.
+What the difference shows is what others would notice. The data folder of 0.1 is not taken again.
 """
 
 import asyncio

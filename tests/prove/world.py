@@ -1,7 +1,7 @@
 """The host's parts in one loop in which nothing happens by itself.
 
 The real bridge, store files and mailbox; threads are inlined, time stands still until it is moved,
-and the launcher's runners are objects. A restart builds everything anew on the same folder.
+and the launcher's runners are objects. A restart builds everything again on the same folder.
 """
 
 import asyncio

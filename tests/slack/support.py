@@ -132,7 +132,7 @@ class Room(Workplace):
         return asked, next(m for m in said if m.by_bot and question.question in look(m).text)
 
     async def restart(self) -> None:
-        """Kill the host and start it anew, and wait until it is connected."""
+        """Kill the host and start it again, and wait until it is connected."""
         await self.kill()
         await self.start()
 

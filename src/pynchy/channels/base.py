@@ -147,7 +147,7 @@ class Channel:
     def start_jobs(self, *jobs: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run what an open channel does beside its calls, until `stop_jobs`.
 
-        Where one of them ends by itself, the host closes the channel and opens it anew.
+        Where one of them ends by itself, the host closes the channel and opens it again.
         """
         self._jobs = asyncio.create_task(_run(jobs), name=self.name)
 

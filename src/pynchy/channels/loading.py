@@ -40,7 +40,7 @@ _REOPEN_SECONDS = 2.0
 _REOPEN_MAX_SECONDS = 300.0
 # For so long it is told that a channel had stopped, after it was opened again.
 _TOLD_SECONDS = 600.0
-_REINSTALL = "install its package anew, or take its table out of the settings"
+_REINSTALL = "install its package again, or take its table out of the settings"
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -91,7 +91,7 @@ def remove_command(name: str, by: str, data: DataFolder, *, force: bool) -> None
 
     What it asked stays in `pynchy history` and `pynchy events`. A group of the settings is not
     removed: take its table out of the file first. An agent that asks under the name again makes
-    the group anew.
+    the group again.
 
     Exit code: 0 it is removed, 1 it is not (the message says why), 5 no host is running.
 

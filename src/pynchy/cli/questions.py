@@ -36,7 +36,7 @@ from pynchy.errors import HostError
 from pynchy.model import OutcomeKind
 
 TICK_SECONDS = 1.0
-# Events say when to ask the host anew; a slow look behind them makes a lost one cost seconds.
+# Events say when to ask the host again; a slow look behind them makes a lost one cost seconds.
 _POLL_SECONDS = 5.0
 
 
@@ -48,11 +48,14 @@ _POLL_SECONDS = 5.0
 def pending_command(data: DataFolder, *, is_all: bool, watch: bool, as_json: bool) -> None:
     r"""List what waits for a person, and answers that did not arrive.
 
-    The most urgent come first, of those the newest, and every group is among the first; --json
-    lists the oldest first. A terminal is shown 50 of them unless you say --all; `pynchy show`
-    prints one in full. Without a terminal each question is one line with tabs between its fields:
-    id, asked by, question, options, age, time left, state, why it was not delivered, title. With
-    --watch and --json, every change prints the whole list again as one line.
+    The most urgent questions come first, and then the newest. Every group has a place near the top.
+    A terminal shows 50 questions, and with --all every one. `pynchy show` prints one in full.
+
+    If the output is not a terminal, each question is one line, with tabs between its fields: id,
+    asked by, question, options, age, time left, state, why it was not delivered, title.
+
+    With --json the oldest come first. With --watch and --json, every change prints the whole list
+    again as one line.
 
     \b
     Examples:

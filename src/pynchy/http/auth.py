@@ -297,7 +297,7 @@ class SignInRoutes:
         return self._asset(request, "sw.js")
 
     async def renew(self, request: Request, response: Response) -> None:
-        """Let the browser's time begin anew, now and then."""
+        """Start the browser's time again, now and then."""
         browser = request.scope.get(BROWSER)
         if isinstance(browser, Browser) and await self._context.sign_in.renew(browser):
             self._set_cookie(request, response, request.cookies[self._context.cookie])

@@ -103,14 +103,16 @@ class ScreenBinding:
 
 
 SCREEN_BINDINGS = (
-    ScreenBinding(ScreenAction.AGENTS, "a", "who is waiting, and what could not be delivered"),
-    ScreenBinding(ScreenAction.HISTORY, "o", "what is over"),
-    ScreenBinding(ScreenAction.UNFOLD, "f", "fold or unfold what is long"),
-    ScreenBinding(ScreenAction.HIDDEN, "z", "list what is hidden, too (h brings one back)"),
-    ScreenBinding(ScreenAction.COPY, "c", "copy what you had begun to write"),
     ScreenBinding(
-        ScreenAction.RETRY, "r", "deliver an answer again (where who is waiting is shown)"
+        ScreenAction.AGENTS, "a", "list the agents that wait, and answers that did not arrive"
     ),
-    ScreenBinding(ScreenAction.DISCARD, "x", "stop keeping it: a draft here, an answer there"),
-    ScreenBinding(ScreenAction.QUIT, "q", "leave"),
+    ScreenBinding(ScreenAction.HISTORY, "o", "list the questions that are over"),
+    ScreenBinding(ScreenAction.UNFOLD, "f", "show all of a long text, or fold it again"),
+    ScreenBinding(ScreenAction.HIDDEN, "z", "list hidden questions, too (h shows one again)"),
+    ScreenBinding(ScreenAction.COPY, "c", "copy the answer that you began to write"),
+    ScreenBinding(ScreenAction.RETRY, "r", "deliver an answer again (in the list of agents)"),
+    ScreenBinding(
+        ScreenAction.DISCARD, "x", "discard your draft (in the list of agents: the answer)"
+    ),
+    ScreenBinding(ScreenAction.QUIT, "q", "quit"),
 )

@@ -135,7 +135,7 @@ class Renderer:
         if pending.ending is not None:
             self._cards.pop(pending.key, None)
         else:
-            # What ended while no page was open is still in here; begin anew now and then.
+            # What ended while no page was open is still in here; start again now and then.
             if len(self._cards) >= _MAX_CACHED:
                 self._cards.clear()
             self._cards[pending.key] = (pending, printed)

@@ -131,7 +131,7 @@ class SignIn:
         return any(b.hash == browser.hash and b.until > now for b in self._kept.browsers)
 
     async def renew(self, browser: Browser) -> bool:
-        """Let the browser's time begin anew, now and then. Return True if it did."""
+        """Start the browser's time again, now and then. Return True if it did."""
         until = self._now() + self._browser_ttl
         if until - browser.until < min(_RENEW_AFTER, self._browser_ttl / 2):
             return False

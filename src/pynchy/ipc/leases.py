@@ -122,7 +122,7 @@ class Leases:
         live = {lease for lease in leases if self.is_live(mailbox, lease)}
         for lease in leases - live - set(spare):
             mailbox.tasks.remove(f"{lease}.lease")
-        # A copy: other threads look at leases meanwhile. Who is forgotten too early is seen anew.
+        # A copy: other threads look at leases meanwhile. Who is forgotten too early is seen again.
         for group, lease in list(self._seen):
             if group == mailbox.group and lease not in live:
                 self._seen.pop((group, lease), None)

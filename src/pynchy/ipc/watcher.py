@@ -199,7 +199,7 @@ class Watcher:
         self.problem = problem
 
     def _keep_watch(self, group: GroupName) -> None:
-        """Arm the group's watch, anew where the folder was replaced; disarm it in a flood."""
+        """Arm the group's watch, again where the folder was replaced; disarm it in a flood."""
         watched = self._groups.setdefault(group, _Watched((0, 0), None))
         flooded, watched.hints = watched.hints > FLOOD_PER_RESCAN, 0
         if flooded:

@@ -156,7 +156,7 @@ class JobLauncher(ABC):
             lock_fd, supervisor_fd = (
                 self._lock(stack, f"{stem}.{name}") for name in ("lock", "supervisor")
             )
-            # A retry counts its attempts anew; what an old one left must not pass for its own.
+            # A retry counts from one again; what an old attempt left must not pass for its own.
             self._folder.remove(f"{stem}.result")
             self._folder.remove(f"{stem}.stop")
             self.clear_way(launch)

@@ -36,7 +36,7 @@ def read_output(data: Path, session: Session, after: int, most: int = CHUNK) -> 
         except (OSError, UnsafeFile):
             continue
         start += size
-    # Less than was read before: the log was too long, and has begun anew.
+    # Less than was read before: the log was too long, and has been started again.
     return LogChunk("", min(max(after, 0), start))
 
 

@@ -63,7 +63,7 @@ class HostRole:
         await self.until(lambda: self.world.channel.problem() is None, "the channel to be well")
 
     async def restart(self) -> None:
-        """Start the channel anew, with what the host knows of its cards."""
+        """Start the channel again, with what the host knows of its cards."""
         await self.world.restart()
         await self.open()
 

@@ -100,7 +100,7 @@ class Asked:
 
 
 class World:
-    """The host's parts over one folder, made anew at every start."""
+    """The host's parts over one folder, made again at every start."""
 
     def __init__(self, folder: Path, clock: FakeClock, launcher: FakeLauncher) -> None:
         self.tasks = Tasks()

@@ -131,7 +131,7 @@ def test_opencode_keeps_the_settings_that_the_environment_has_already() -> None:
     # Its own timeout would be how long it may take to start.
     assert "timeout" not in config["mcp"]["pynchy"]
     assert config["experimental"] == {"other": 1, "mcp_timeout": 90_000}
-    # Progress starts its limit anew, so the server is not to end the wait.
+    # Progress starts its limit again, so the server is not to end the wait.
     assert config["mcp"]["pynchy"]["environment"] == {"PYNCHY_SESSION_ID": "sé1"}
     assert config["permission"] == {"bash": "deny", "pynchy_*": "allow"}
     assert after(command.argv, "--session") == "ses_1"

@@ -1,7 +1,7 @@
 """A page that shows every golden card, for a person to look at.
 
 .venv/bin/python -m tests.unit.slack.gallery > cards.html
-.venv/bin/python -m tests.unit.slack.gallery --write > cards.html     and writes the files anew
+.venv/bin/python -m tests.unit.slack.gallery --write > cards.html     and writes the files again
 """
 
 import argparse
@@ -113,7 +113,7 @@ def write() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the golden files anew")
+    parser.add_argument("--write", action="store_true", help="write the golden files again")
     if parser.parse_args().write:
         write()
     sys.stdout.write(page())

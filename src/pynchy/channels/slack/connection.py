@@ -1,6 +1,6 @@
 """What keeps Slack able to reach us: a socket (Socket Mode), or an HTTP endpoint of our own.
 
-Either is tried until it works, watched, and begun anew when it fails.
+Either is tried until it works, watched, and started again when it fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 2.0
 _RETRY_MAX_SECONDS = 60.0
 
 _CONNECT_SECONDS = 10.0
-# Slack's library reconnects by itself; after so many looks without success it is begun anew.
+# Slack's library reconnects by itself; after so many looks without success it is restarted.
 _LOOKS = 4
 _DOUBT_SECONDS = 300.0
 _TICKET = re.compile(r"(ticket=)[^&\s'\")]+")
@@ -139,7 +139,7 @@ class Socket(Link):
                 # A socket can look alive and bring nothing: see whether something was said.
                 quiet_seconds = 0.0
                 await self._doubt()
-        raise ChannelUnavailable("the connection to Slack went silent; connecting anew")
+        raise ChannelUnavailable("the connection to Slack went silent; connecting again")
 
     async def _is_alive(self) -> bool:
         if self._handler is not None and await self._handler.client.is_connected():

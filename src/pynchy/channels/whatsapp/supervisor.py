@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.5
 _RETRY_MAX_SECONDS = 60.0
 _POLL_SECONDS = 1.0
-# The library connects again by itself; after so long it is begun anew. So is a child that hangs.
+# The library connects again by itself; after so long it is restarted. So is a child that hangs.
 _SILENT_SECONDS = 90.0
 
 

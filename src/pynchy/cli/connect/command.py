@@ -302,7 +302,7 @@ def _say_written(told: _Report, *, remove: bool, resume: bool) -> None:
         return
     click.echo(f"{told.program} asks as group {told.group} from its next start. Then:")
     click.echo("  pynchy serve       must run, so that somebody is asked" + _restart(resume=resume))
-    click.echo("  pynchy doctor      lists the tools through these very settings")
+    click.echo("  pynchy doctor      lists the tools as the program will see them")
 
 
 def _restart(*, resume: bool) -> str:

@@ -22,7 +22,7 @@ PROGRAMS = (CLAUDE, CODEX, OPENCODE)
 CLAUDE_RULE = f"mcp__{SERVER_NAME}"
 OPENCODE_RULE = f"{SERVER_NAME}_*"
 
-# OpenCode counts it anew with each sign of progress, one in 10 s; it is the limit for starting too.
+# OpenCode restarts it with each sign of progress, one in 10 s; it is the limit for starting too.
 _OPENCODE_MILLISECONDS = 120_000
 _LIMIT = round(DEFAULT_CALL_LIMIT_SECONDS)
 

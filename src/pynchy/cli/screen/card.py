@@ -1,7 +1,7 @@
 """One question as a form: what is asked, what can be marked, where to write.
 
 What is marked and written lives elsewhere; the card shows it and says what was pressed. Only an
-ending or another question builds it anew, so whoever types is never disturbed.
+ending or another question builds it again, so whoever types is never disturbed.
 """
 
 from __future__ import annotations

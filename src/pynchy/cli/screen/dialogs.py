@@ -134,7 +134,7 @@ class Help(ModalScreen[None]):
         text = Text()
         for key, what in rows:
             text.append(f"{key:>5}  ", "bold cyan").append(f"{what}\n")
-        text.append("\nWhere the terminal cannot tell Ctrl+Enter: Esc, then Enter.\n", "dim")
+        text.append("\nIf Ctrl+Enter does nothing in your terminal: Esc, then Enter.\n", "dim")
         text.append(f"You answer as {one_line(self._by)}. Esc closes this.", "dim")
         with VerticalScroll(classes="dialog"):
             yield Static(Text("Keys", "bold"))
@@ -146,7 +146,7 @@ class Help(ModalScreen[None]):
         said = (
             "Single keys work"
             if is_on
-            else "Single keys are off: Ctrl+K goes before each, F1 is this"
+            else "Single keys are off: press Ctrl+K before each; F1 shows this"
         )
         switch = f"; Space turns them {'off' if is_on else 'on'}.\n"
         return Text().append(said, "bold").append(switch, "dim")

@@ -116,7 +116,7 @@ class Rows(ScrollView, can_focus=False):
         self.scroll_to(y=max(y, 0), animate=False, force=True, immediate=True)
 
     def on_resize(self) -> None:
-        """Measure anew."""
+        """Measure again."""
         self.show(self._entries, self._selected)
 
     def on_click(self, event: Click) -> None:

@@ -42,7 +42,7 @@ _OUTCOME_STYLES = {"answered": "green", "declined": "yellow"}
 
 
 class SideScreen(Screen[None]):
-    """A list that is fetched anew now and then, with a line that says how it went."""
+    """A list that is fetched again now and then, with a line that says how it went."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape,q", "leave", "Back"),
@@ -88,7 +88,7 @@ class SideScreen(Screen[None]):
         return self.query_one("#list", OptionList)
 
     def look(self) -> None:
-        """Ask the host anew; whoever asks meanwhile is answered by one more look."""
+        """Ask the host again; whoever asks meanwhile is answered by one more look."""
         self._is_stale = True
         if not self._is_looking:
             self._is_looking = True

@@ -58,7 +58,7 @@ class Start:
     """One run. `program_id` is the program's own name for the session, None if not known.
 
     `mailbox` is the group's: another group's session of the same id is another session.
-    `resumes`: the session has been at work before, so it must not be begun anew. `environ` is
+    `resumes`: the session has been at work before, so it must not be begun again. `environ` is
     what the program inherits, `extra` what whoever set this up wants on its command line.
     `hook` is None where our tool alone waits. `goes_on`: the program was parked, and is to make the
     call that it put off, without a prompt.

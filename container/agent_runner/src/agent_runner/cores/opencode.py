@@ -1,7 +1,7 @@
 """OpenCode: `opencode run --format json`.
 
 It names its sessions itself, so the session book keeps that name. Its time limit for a call starts
-anew with each sign of progress, so our server need not return before it.
+again with each sign of progress, so our server need not return before it.
 """
 
 import json
