@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -264,8 +264,7 @@ def test_a_command_that_cannot_be_loaded_says_so(toy: None, place: Path) -> None
 
 async def test_no_channel_can_say_that_it_needs_no_list_of_people() -> None:
     pending = make_pending(cards=(CardRef("toy", "box", "m1", CardState.SHOWN),))
-    ledger = Mock()
-    ledger.index.get.return_value = pending
+    ledger = Mock(find=AsyncMock(return_value=pending))
     channels = {"toy": FakeChannel("toy", checks_users=False), "local": FakeChannel("local")}
     settings = Settings(channels={}, groups={"g1": GroupSettings(channels=("local",))})
     desk = ChannelReplies("toy", AnswerService(ledger, channels, settings))

@@ -128,8 +128,7 @@ class AnswerService:
         return named[0]
 
     async def _find_in(self, group: GroupName, request_id: RequestId) -> PendingQuestion:
-        found = self._ledger.index.get((group, request_id))
-        found = found or await self._ledger.history.find(group, request_id)
+        found = await self._ledger.find((group, request_id))
         if found is None:
             raise UnknownQuestion(f"no question has the id {request_id}")
         return found

@@ -94,7 +94,7 @@ class AskHandler:
         mailbox = self._mailboxes.of(group)
         request_id = RequestId(malformed.request_id) if malformed.request_id else None
         keep = self._settings.retention.rejected_files
-        if request_id and not await self._is_known((group, request_id)):
+        if request_id and await self._ledger.find((group, request_id)) is None:
             response = wire.error_json(request_id, malformed.reason)
             await asyncio.to_thread(mailbox.respond_refused, request_id, response, keep)
         now = self._ledger.now()
@@ -105,7 +105,7 @@ class AskHandler:
     async def asked(self, source: str, question: SourceQuestion) -> None:
         """Record what has appeared at a source. What is known already is left alone."""
         key = (question.group, question.request_id)
-        if not await self._is_known(key):
+        if await self._ledger.find(key) is None:
             pending = await asyncio.to_thread(self._from_source, source, question)
             self._check_room(pending)
             _check_defaults(pending)
@@ -123,8 +123,7 @@ class AskHandler:
 
     async def _ask(self, group: GroupName, request: wire.AskRequest) -> None:
         request_id = RequestId(request.request_id)
-        known = self._ledger.index.get((group, request_id))
-        known = known or await self._ledger.history.find(group, request_id)
+        known = await self._ledger.find((group, request_id))
         if known is not None and known.digest != request.digest():
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
@@ -235,12 +234,6 @@ class AskHandler:
             await self._ledger.end(key, ending)
         except (AlreadyOver, UnknownQuestion):
             log.info("question.taken_back_late", extra={"id": key[1]})
-
-    async def _is_known(self, key: Key) -> bool:
-        return (
-            self._ledger.index.get(key) is not None
-            or await self._ledger.history.find(*key) is not None
-        )
 
 
 def _check_defaults(pending: PendingQuestion) -> None:

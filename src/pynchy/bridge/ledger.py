@@ -101,6 +101,10 @@ class QuestionLedger:
             raise UnknownQuestion(f"no open question has the id {key[1]}")
         return pending
 
+    async def find(self, key: Key) -> PendingQuestion | None:
+        """Return the question, open or closed; None if it was never asked or is forgotten."""
+        return self.index.get(key) or await self.history.find(*key)
+
     async def load(self) -> list[Key]:
         """Take up every question that is open. No observer is called."""
         stored = sorted(await self._store.load(), key=lambda item: item.pending.timestamp)
