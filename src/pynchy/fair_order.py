@@ -1,4 +1,4 @@
-"""The order of a list in which no group takes all the places from the others.
+"""The order of a list: the most urgent first, and no group takes all places from the others.
 
 Each group has a few places among the first. What it asks beyond these comes behind the first few of
 every other group, and so on. Otherwise the order is the one that was asked for.
@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 # What a person looks at without scrolling far. The page's `card-limit.js` has the same number.
 SHARE = 5
 
+_RANKS = {"high": 0, "normal": 1, "low": 2}
+
 T = TypeVar("T")
+
+
+def urgency_rank(urgency: str) -> int:
+    """Return a number to sort by, the lowest for the most urgent; unknown words are normal."""
+    return _RANKS.get(urgency, _RANKS["normal"])
 
 
 def fair_order(items: Iterable[T], order: Callable[[T], Any], group: Callable[[T], str]) -> list[T]:

@@ -3,13 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.fair_order import SHARE, fair_order
+from pynchy.fair_order import SHARE, fair_order, urgency_rank
+from pynchy.model import Urgency
 
 Item = tuple[str, int]
 
 
 def ordered(items: list[Item]) -> list[Item]:
     return fair_order(items, lambda item: item[1], lambda item: item[0])
+
+
+def test_every_urgency_has_its_own_rank_and_an_unknown_one_is_normal() -> None:
+    assert sorted(Urgency, key=urgency_rank) == [Urgency.HIGH, Urgency.NORMAL, Urgency.LOW]
+    assert len({urgency_rank(one) for one in Urgency}) == len(Urgency)
+    assert urgency_rank("of another host") == urgency_rank(Urgency.NORMAL)
 
 
 def test_a_flood_of_one_group_does_not_push_another_groups_question_down() -> None:

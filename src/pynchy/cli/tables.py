@@ -15,7 +15,7 @@ from pynchy.cli.question_text import what_remains
 from pynchy.cli.text import duration, moment, one_line
 from pynchy.cli.views import HostQuestion, read_question
 from pynchy.client import Json
-from pynchy.fair_order import fair_order
+from pynchy.fair_order import fair_order, urgency_rank
 
 _STATE_STYLES = {
     "open": "green",
@@ -25,7 +25,6 @@ _STATE_STYLES = {
     "delivering": "yellow",
 }
 _OUTCOME_STYLES = {"answered": "green", "undeliverable": "bold red", "expired": "yellow"}
-_URGENCIES = {"high": 0, "normal": 1, "low": 2}
 # What a person is shown at once; one group cannot take all of it from the others.
 MAX_ROWS = 50
 _MAX_CELL = 300
@@ -62,7 +61,7 @@ def most_wanted_first(questions: Iterable[HostQuestion]) -> list[HostQuestion]:
     """
 
     def rank(question: HostQuestion) -> tuple[int, float]:
-        return _URGENCIES.get(question.urgency, 1), -question.asked_at.timestamp()
+        return urgency_rank(question.urgency), -question.asked_at.timestamp()
 
     fair = fair_order(questions, rank, lambda question: question.group)
     return sorted(fair, key=lambda question: not question.waits)

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from pynchy.cli.text import duration, read_moment
+from pynchy.fair_order import urgency_rank
 from pynchy.model import AcceptsText, Answer, Option, Question
 
 Json = dict[str, Any]
 
 WAITING = frozenset({"recorded", "open"})
-_RANKS = {"high": 0, "low": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class HostQuestion:
     @property
     def order(self) -> tuple[int, datetime, datetime, str]:
         """What to sort by: most urgent, ends soonest, oldest."""
-        return (_RANKS.get(self.urgency, 1), self.due_at, self.asked_at, self.short_id)
+        return (urgency_rank(self.urgency), self.due_at, self.asked_at, self.short_id)
 
     def waits_seconds(self, now: datetime) -> float:
         """Return for how long the agent's call still waits; 0 where it does not, or to the end."""

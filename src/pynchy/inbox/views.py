@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
+from pynchy.fair_order import urgency_rank
 from pynchy.inbox import markdown
 from pynchy.model import (
     Draft,
@@ -22,11 +23,9 @@ from pynchy.model import (
     PendingQuestion,
     Question,
     State,
-    Urgency,
 )
 from pynchy.unicode_safety import name_all
 
-_RANKS = {Urgency.HIGH: 0, Urgency.NORMAL: 1, Urgency.LOW: 2}
 _LONG_TEXT = 2_500
 _LONG_LINES = 30
 _BRIEF = 140
@@ -235,7 +234,7 @@ def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
 def order_of(pending: PendingQuestion) -> str:
     """Return what to sort by: most urgent first, then what ends soonest, then the oldest."""
     due, asked = (int(at.timestamp() * 1000) for at in (pending.due_at, pending.timestamp))
-    return f"{_RANKS[pending.urgency]}-{due:015}-{asked:015}-{pending.short_id}"
+    return f"{urgency_rank(pending.urgency)}-{due:015}-{asked:015}-{pending.short_id}"
 
 
 def revision_of(pending: PendingQuestion) -> str:
