@@ -47,6 +47,7 @@ FIRST_CARDS = 30
 _CARDS_AT_ONCE = 60
 _MAX_FOUND = 100
 _HISTORY_PAGE = 50
+_MAX_PLACE_DIGITS = 5
 # Pages that keep up ask for the same few.
 _SHARED_EVENTS = 256
 _SHARED_CARDS = 64
@@ -176,13 +177,11 @@ class InboxPages:
         """Show what is over."""
         params = request.query_params
         q, group, outcome = (params.get(name, "").strip() for name in ("q", "group", "outcome"))
-        before = params.get("after", "0")
-        skip = int(before) if before.isdecimal() and len(before) < 6 else 0  # noqa: PLR2004
-        found = await self._over(q, group, outcome, skip + _HISTORY_PAGE + 1)
-        page = last_ended_first(found[skip : skip + _HISTORY_PAGE])
-        rows = await asyncio.to_thread(_rows, page)
-        there_is_more = len(found) > skip + _HISTORY_PAGE
-        older = {"q": q, "group": group, "outcome": outcome, "after": skip + _HISTORY_PAGE}
+        first = _place(params.get("after", ""))
+        end = first + _HISTORY_PAGE
+        found = await self._over(q, group, outcome, end + 1)
+        rows = await asyncio.to_thread(_rows, last_ended_first(found[first:end]))
+        older = {"q": q, "group": group, "outcome": outcome, "after": end}
         groups = await asyncio.to_thread(self._context.groups)
         return await self._page(
             request,
@@ -192,8 +191,8 @@ class InboxPages:
             group=group,
             outcome=outcome,
             groups=sorted({*groups, *({group} if group else ())}),
-            filtered=bool(q or group or outcome or skip),
-            more=f"/history?{urlencode(older)}" if there_is_more else "",
+            filtered=bool(q or group or outcome or first),
+            more=f"/history?{urlencode(older)}" if len(found) > end else "",
         )
 
     async def cards(self, request: Request) -> Response:
@@ -252,6 +251,11 @@ class InboxPages:
             words=tuple(q.split()),
         )
         return await self._context.history.recent(query)
+
+
+def _place(after: str) -> int:
+    """Return where in the history a page begins: after that many newer questions."""
+    return int(after) if after.isdecimal() and len(after) <= _MAX_PLACE_DIGITS else 0
 
 
 def _rows(over: list[PendingQuestion]) -> list[RowView]:

@@ -1,8 +1,10 @@
 """The page of what is over: made beside the host's work, and of no more than it shows."""
 
 import json
+import re
 import threading
 import urllib.request
+from html import unescape
 
 import pytest
 from tests.unit.cli.support import Host
@@ -52,6 +54,27 @@ def test_a_search_of_the_history_finds_also_what_is_older_than_thousands(host: H
 
     assert "Another one?" in read(host, "/history?q=another")
     assert html.count("Shall the oldest be found?") == 1
+
+
+def test_older_pages_of_the_history_show_each_question_once(host: Host) -> None:
+    end(host, "Deploy 0?", "yes")
+    kept = host.data.ipc / "web-team" / "history"
+    oldest = json.loads(next(kept.iterdir()).read_text())
+    for number in range(1, 120):
+        oldest["questions"][0]["question"] = f"Deploy {number}?"
+        (kept / f"z{number}.json").write_text(json.dumps(oldest | {"request_id": f"z{number}"}))
+
+    path, seen = "/history", []
+    while path:
+        html = read(host, path)
+        seen.append(set(re.findall(r"Deploy \d+\?", html)))
+        more = re.search(r'href="(/history\?[^"]*after=[^"]*)"', html)
+        path = unescape(more[1]) if more else ""
+
+    assert [len(page) for page in seen] == [50, 50, 20]
+    assert len(set.union(*seen)) == 120
+    for nonsense in ("-1", "x", "9" * 50):
+        assert "Deploy" in read(host, f"/history?after={nonsense}")
 
 
 def test_the_history_reads_no_markdown_and_is_made_beside_the_hosts_work(
