@@ -33,13 +33,9 @@ async def test_an_answer_that_races_the_clock_has_one_outcome(
     if rival == "defaulted":
         question["default"] = "No"
 
-    async def race(number: int) -> str:
-        request_id = agent.ask(questions=[question], wait_seconds=1)
-        await until(lambda: host.http("GET", f"/api/questions/{request_id}").status == 200)
-        # Spread over the moment at which the host looks at its deadlines.
-        await asyncio.sleep(0.9 + number * 0.1)
-        if number == ROUNDS - 1:
-            await until(lambda: host.question(request_id)["ending"], "the clock to win once")
+    asked = [agent.ask(questions=[question], wait_seconds=1) for _ in range(ROUNDS)]
+
+    async def race(request_id: str) -> str:
         reply = await asyncio.to_thread(host.answer, request_id, "1")
         response = await check_one_outcome(host, agent, request_id)
         assert reply.status == (200 if response["outcome"] == "answered" else 409)
@@ -47,7 +43,13 @@ async def test_an_answer_that_races_the_clock_has_one_outcome(
             assert reply.body["outcome"] == response["outcome"] == rival
         return str(response["outcome"])
 
-    outcomes = await asyncio.gather(*(race(number) for number in range(ROUNDS)))
+    def happened(kind: str) -> int:
+        return [event["type"] for event in host.events()].count(kind)
+
+    await until(lambda: happened("asked") == ROUNDS, "the questions")
+    # They have nearly one deadline: when the clock has won the first, it is at the others.
+    await until(lambda: happened(rival), "the clock to win once")
+    outcomes = await asyncio.gather(*(race(request_id) for request_id in asked))
 
     assert set(outcomes) <= {"answered", rival}
     assert rival in outcomes

@@ -137,10 +137,10 @@ def test_resizing_and_a_host_that_is_killed_lose_nothing(stage: Stage) -> None:
     stage.tmux.type("me")
     stage.see("half a name")
     stage.start_host()
-    stage.see("● live", "half a name")
+    stage.see("● live", "half a name", "Ctrl+↵ sends it")
     stage.tmux.press("Escape")
-    # Else the terminal takes Escape and Enter for one key.
-    time.sleep(1)
+    # The field is left, or the terminal would take Escape and Enter for one key.
+    until(lambda: "Ctrl+↵ sends it" not in stage.tmux.screen, lambda: stage.tmux.screen)
     stage.tmux.press("Enter")
 
     stage.see("Answered by")
