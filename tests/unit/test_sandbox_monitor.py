@@ -127,12 +127,61 @@ def test_what_takes_too_much_is_ended_and_that_is_said(code: str, words: str) ->
     assert words in done.stdout
 
 
+# Whatever the handler of a request calls or returns from, another request comes right then.
+ASKED_WHILE_IT_IS_ASKED = """
+import os, signal, sys
+from pynchy.launchers import sandbox_monitor
+
+set_handler, depth, requests = signal.signal, 0, iter(range(50))
+
+def ask_again(*_):
+    if depth == 1 and next(requests, None) is not None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def set_watched(number, handler):
+    def watched(*arguments):
+        global depth
+        depth += 1
+        if depth == 1:
+            sys.setprofile(ask_again)
+        handler(*arguments)
+        if depth == 1:
+            sys.setprofile(None)
+        depth -= 1
+    return set_handler(number, watched)
+
+signal.signal = set_watched
+sys.exit(sandbox_monitor.main())
+"""
+
+
+def test_a_monitor_that_is_asked_to_end_while_it_is_asked_does_not_hang() -> None:
+    hear = (
+        "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('here', flush=True); sys.stdin.read(); sys.exit(3)"
+    )
+    command = [sys.executable, "-c", ASKED_WHILE_IT_IS_ASKED, "--", sys.executable, "-c", hear]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+
+        try:
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
+
+    assert process.returncode == 3
+
+
 async def test_a_monitor_that_is_asked_to_end_stays_until_its_box_has_ended(tmp_path: Path) -> None:
     hear = (
         "import os, pathlib, signal, sys, time\n"
         # At once: a second request would meet a Python that hears none any more.
         "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))\n"
-        "pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+        "pathlib.Path(sys.argv[1]).touch()\n"
+        # A request that comes right before a sleep is heard after it.
+        "while True: time.sleep(0.1)"
     )
     command = [*MONITOR, "--deaf", "--", *BOXED, "--", sys.executable, "-c", hear]
     process = subprocess.Popen([*command, str(tmp_path / "here")])  # noqa: ASYNC220 - only starts it

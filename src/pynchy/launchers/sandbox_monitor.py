@@ -25,7 +25,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 from agent_runner.lines import make_lines, receive_from
 from agent_runner.relay import relay
@@ -60,9 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in its box to its end. Return its exit code."""
     options = _parser().parse_args(arguments)
     _die_with_parent()
-    asked = Event()
-    # Who is asked to end is the agent, by the supervisor; we stay for as long as it lives.
-    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    asked: list[int] = []
+    # Who is asked to end is the agent, by the supervisor; we stay for as long as it lives. Nothing
+    # with a lock, such as an Event: a request may come while another one is being noted.
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     _give_up_what_the_host_has()
     with ExitStack() as stack:
         command, fds = _filled_in(options, stack)
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except subprocess.TimeoutExpired:
                 if why := _too_much(options.memory, options.tasks):
                     return _end(process, why)
-                if asked.is_set() and time.monotonic() - began < _BEGINNING_SECONDS:
+                if asked and time.monotonic() - began < _BEGINNING_SECONDS:
                     _ask_again()
             else:
                 return code if code >= 0 else 128 - code
