@@ -219,7 +219,7 @@ async def test_of_a_session_that_pynchy_started_the_runners_end_decides(
 async def kill_a_server_that_holds_an_answer(host: Host) -> str:
     """Have the real MCP server take an answer that its client does not read, and kill it."""
     for name in ("tasks", "responses", "input"):
-        (host.group("team") / name).mkdir(parents=True)
+        (host.group("team") / name).mkdir(parents=True, exist_ok=True)  # the host may be first
     async with unread_server(host.group("team")) as (server, _):
         fill_the_pipe(server)
         server.call(
