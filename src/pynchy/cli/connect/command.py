@@ -42,7 +42,7 @@ from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError
 from pynchy.exits import EXIT_DECLINED
 from pynchy.model import GROUP_PATTERN
-from pynchy.own_program import find_own_program
+from pynchy.own_program import find_own_program, own_call
 
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 _MAX_LETTERS = 64
@@ -301,8 +301,11 @@ def _say_written(told: _Report, *, remove: bool, resume: bool) -> None:
         )
         return
     click.echo(f"{told.program} asks as group {told.group} from its next start. Then:")
-    click.echo("  pynchy serve       must run, so that somebody is asked" + _restart(resume=resume))
-    click.echo("  pynchy doctor      lists the tools as the program will see them")
+    pynchy = own_call()
+    click.echo(
+        f"  {pynchy} serve       must run, so that somebody is asked{_restart(resume=resume)}"
+    )
+    click.echo(f"  {pynchy} doctor      lists the tools as the program will see them")
 
 
 def _restart(*, resume: bool) -> str:
