@@ -8,7 +8,9 @@ import logging
 import selectors
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from threading import Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,6 +33,27 @@ def is_being_cancelled() -> bool:
     """True if somebody cancels this task; False where what it awaits cancelled itself."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+async def in_own_thread(work: Callable[[], T], name: str) -> T:
+    """Return what the work returns. Raise OSError if no thread can be had: then it is not done.
+
+    A pool that can start no further thread says so, and yet does the work later.
+    """
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as exc:  # noqa: BLE001 - it is raised where the work is awaited
+            done.set_exception(exc)
+
+    try:
+        Thread(target=run, daemon=True, name=name).start()
+    except RuntimeError as exc:
+        raise OSError(errno.EAGAIN, str(exc)) from exc
+    return await asyncio.wrap_future(done)
 
 
 class LockMap(Generic[K]):

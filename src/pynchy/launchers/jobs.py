@@ -21,10 +21,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
-from threading import Thread
-from typing import Any
+from selectors import EVENT_READ, PollSelector
+from typing import Any, TypeVar
 
+from pynchy.aio import in_own_thread
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import job_runner
@@ -34,6 +34,7 @@ from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _ADOPTED_POLL_SECONDS = 0.5
 _CAP = 1024 * 1024
@@ -73,7 +74,7 @@ class JobLauncher(ABC):
         self._settings = settings
         self._environ: Mapping[str, str] = os.environ
         self._live: dict[str, tuple[SessionId, _Following]] = {}
-        self._starting: set[SessionId] = set()
+        self._starting: dict[SessionId, asyncio.Task[Runner]] = {}
 
     @abstractmethod
     def program(self, launch: Launch) -> Program:
@@ -101,17 +102,25 @@ class JobLauncher(ABC):
         session_id = launch.session_id
         if session_id in self._starting or self.runner_on(launch.group, session_id):
             raise DeliveryFailed("a runner works on this session already")
-        self._starting.add(session_id)
+        starting = asyncio.ensure_future(self._start(launch))
+        self._starting[session_id] = starting
+        starting.add_done_callback(lambda _: self._starting.pop(session_id))
+        starting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        # Shielded: a start that has begun is finished, and its runner followed.
+        return await asyncio.shield(starting)
+
+    async def _start(self, launch: Launch) -> Runner:
+        stem = launch.stem
         try:
-            # Shielded: a start that has begun is finished, or its lock would be let go too soon.
-            process = await asyncio.shield(asyncio.to_thread(self._spawn, launch))
-            if error := await asyncio.to_thread(self._why_not_started, launch.stem, process):
-                raise DeliveryFailed(error)
-            return self._follow(launch.stem, session_id, self._child_end(launch.stem, process))
+            process = await in_own_thread(lambda: self._spawn(launch), f"start {stem}")
         except (OSError, ValueError, UnsafeFile) as exc:
             raise DeliveryFailed(f"the runner could not be started: {exc}") from exc
-        finally:
-            self._starting.discard(session_id)
+        # Before anything else can fail: from here on a runner may be at work.
+        runner = self._follow(stem, launch.session_id, self._child_end(stem, process))
+        if error := await self._why_not_started(stem, process):
+            await runner.ended()
+            raise DeliveryFailed(error)
+        return runner
 
     async def find(self, stem: str) -> Runner | None:
         """See Launcher."""
@@ -171,19 +180,24 @@ class JobLauncher(ABC):
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return fd
 
-    def _why_not_started(self, stem: str, process: subprocess.Popen[bytes]) -> str | None:
-        """Wait for the supervisor's word. Return why the program could not be started, if so."""
-        if process.stdout is not None:
-            with process.stdout, DefaultSelector() as selector:
-                selector.register(process.stdout, EVENT_READ)
-                selector.select(_WORD_SECONDS)
+    async def _why_not_started(self, stem: str, process: subprocess.Popen[bytes]) -> str | None:
+        """Wait for the supervisor's word. Return why the program could not be started, if so.
+
+        Where that cannot be found out, it is taken to run: its end will tell.
+        """
         try:
+            await in_own_thread(lambda: _hear(process), f"word of {stem}")
             result = json.loads(self._folder.read(f"{stem}.result", _CAP))
-        except (OSError, ValueError):
+        except FileNotFoundError:
             return None
+        except (OSError, ValueError, UnsafeFile) as exc:
+            log.warning("runner.word_unheard", extra={"job": stem, "why": str(exc)})
+            return None
+        finally:
+            if process.stdout is not None:
+                process.stdout.close()
         if result["error"] is None or result["exit_code"] is not None:
             return None
-        process.wait()
         return str(result["error"])
 
     def _forget_old(self) -> None:
@@ -233,24 +247,41 @@ class JobLauncher(ABC):
         ).encode()
 
     async def _child_end(self, stem: str, process: subprocess.Popen[bytes]) -> RunnerEnd:
-        await _end_of(process)
+        try:
+            await in_own_thread(process.wait, f"runner {process.pid}")
+        except OSError:  # no thread can be had
+            while process.poll() is None:  # noqa: ASYNC110 - there is nobody who could tell
+                await asyncio.sleep(_ADOPTED_POLL_SECONDS)
         return await self._end_for_good(stem)
 
     async def _adopted_end(self, stem: str) -> RunnerEnd:
-        while await asyncio.to_thread(self._is_supervised, stem):  # noqa: ASYNC110 - see below
-            # Another host's child: there is no event to wait for, only its lock.
-            await asyncio.sleep(_ADOPTED_POLL_SECONDS)
+        # Another host's child: there is no event to wait for, only its lock.
+        await self._until_found_out(stem, lambda: not self._is_supervised(stem) or None)
         return await self._end_for_good(stem)
 
     async def _end_for_good(self, stem: str) -> RunnerEnd:
         """Return how the runner ended, once nothing is left of it."""
-        while not self._folder.has(f"{stem}.result"):
-            await asyncio.to_thread(self._end_what_is_left, stem)
-            if self._folder.has(f"{stem}.result"):
-                break
-            # Not ours to end: the session stays taken for as long as it lives.
+        return await self._until_found_out(stem, lambda: self._end_if_over(stem))
+
+    async def _until_found_out(self, stem: str, look: Callable[[], T | None]) -> T:
+        """Return what is found. Trouble with looking does not pass for the runner's end."""
+        is_told = False
+        while True:
+            try:
+                if (found := await asyncio.to_thread(look)) is not None:
+                    return found
+            except (OSError, RuntimeError, UnsafeFile) as exc:
+                if not is_told:
+                    log.warning("runner.not_looked_at", extra={"job": stem, "why": str(exc)})
+                is_told = True
             await asyncio.sleep(_ADOPTED_POLL_SECONDS)
-        return await asyncio.to_thread(self._read_end, stem)
+
+    def _end_if_over(self, stem: str) -> RunnerEnd | None:
+        """End what is left of it, and return how it ended; None while something of it lives."""
+        if not self._folder.has(f"{stem}.result"):
+            self._end_what_is_left(stem)
+        # What is not ours to end keeps the session taken for as long as it lives.
+        return self._read_end(stem) if self._folder.has(f"{stem}.result") else None
 
     def _end_what_is_left(self, stem: str) -> None:
         """End what the supervisor would have ended, and write the result in its place."""
@@ -282,7 +313,7 @@ class JobLauncher(ABC):
     def _is_locked(self, stem: str, kind: str = "lock") -> bool:
         try:
             fd = self._folder.open_file(f"{stem}.{kind}")
-        except OSError:
+        except FileNotFoundError:
             return False
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -295,7 +326,7 @@ class JobLauncher(ABC):
     def _read_end(self, stem: str) -> RunnerEnd:
         try:
             result = json.loads(self._folder.read(f"{stem}.result", _CAP))
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return RunnerEnd(_VANISHED)
         stopped = bool(result.get("stopped"))
         if result["error"]:
@@ -321,7 +352,7 @@ class JobLauncher(ABC):
     def _read_job(self, name: str) -> dict[str, Any]:
         try:
             job = json.loads(self._folder.read(name, _CAP))
-        except (OSError, ValueError):
+        except (FileNotFoundError, ValueError):
             return {}
         return job if isinstance(job, dict) else {}
 
@@ -356,15 +387,10 @@ class _Ended:
         """See Runner."""
 
 
-async def _end_of(process: subprocess.Popen[bytes]) -> None:
-    """Return when the process has ended; a thread of its own waits for that."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-
-    def wait() -> None:
-        process.wait()
-        with suppress(RuntimeError):  # the host has stopped meanwhile
-            loop.call_soon_threadsafe(ended.set)
-
-    Thread(target=wait, daemon=True, name=f"runner {process.pid}").start()
-    await ended.wait()
+def _hear(process: subprocess.Popen[bytes]) -> None:
+    """Return when the supervisor has let go of its output, or has hung for too long."""
+    if process.stdout is not None:
+        # Not epoll: an agent of the same user can take all of its entries.
+        with PollSelector() as selector:
+            selector.register(process.stdout, EVENT_READ)
+            selector.select(_WORD_SECONDS)
