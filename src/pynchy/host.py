@@ -351,7 +351,8 @@ def _late_settings(
     for name, launcher in launchers.items():
         own = settings.group(name).launcher
         if own is not None:
-            late[name] = LateSettings(launcher, own.attempts, own.backoff)
+            limits = (own.attempts, own.backoff, own.max_runners)
+            late[name] = LateSettings(launcher, *limits, is_box=own.is_box)
     return late
 
 

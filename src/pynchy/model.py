@@ -226,7 +226,7 @@ class Late:
     """The host's attempts to resume a session with an answer.
 
     `claim` is the secret in the receipt file that tells our own receipt from an agent's.
-    `taker_died`: a process took the answer and died before it passed it on.
+    `taker_died`: a process took the answer and died before it passed it on. `wanted`: by a person.
     """
 
     claim: str = ""
@@ -234,6 +234,7 @@ class Late:
     error: str | None = None
     retry_at: datetime | None = None
     taker_died: bool = False
+    wanted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +325,7 @@ class PendingQuestion:
             return f"Not delivered, and dismissed: {self.late.error}"
         if self.state is State.RESUMING:
             return f"The agent {how}; resuming it."
-        if self.state is State.UNDELIVERED:
+        if self.state in {State.HELD, State.UNDELIVERED} and self.late.error:
             return f"Not delivered yet: {self.late.error}"
         return ""
 

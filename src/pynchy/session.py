@@ -38,7 +38,8 @@ class Session:
     `since` is when it came into its state, and `detail` says more of that; `said` is the last word
     of its runner, and `failed` if that was a bad one. `denied` are the calls of tools that were not
     allowed in its last run. `launches` are the attempts to put a runner
-    on it, the newest last; there are none where pynchy only saw it ask.
+    on it, the newest last; there are none where pynchy only saw it ask. `stopped`: a person has
+    ended it, and nobody has wanted a runner on it since.
     """
 
     group: GroupName
@@ -58,6 +59,7 @@ class Session:
     cwd: str = ""
     unconfirmed: tuple[Unconfirmed, ...] = ()
     denied: tuple[str, ...] = ()
+    stopped: bool = False
 
     @property
     def key(self) -> tuple[GroupName, SessionId]:

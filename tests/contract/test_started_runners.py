@@ -169,3 +169,21 @@ def without_descriptors() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_start_beyond_what_the_group_may_have_is_refused_with_what_to_do(
+    tmp_path: Path, launch: Launch
+) -> None:
+    settings = LauncherSettings(command=("sleep", "600"), max_runners=1)
+    launcher = CommandLauncher(tmp_path, GROUP, settings, dict(os.environ))
+    runner = await launcher.start(launch)
+
+    other = replace(launch, name="q2", session_id=SessionId("s2"))
+    with pytest.raises(DeliveryFailed, match=r"max_runners = 1.*pynchy stop"):
+        await launcher.start(other)
+    await runner.stop()
+    await runner.ended()
+
+    second = await launcher.start(other)
+    await second.stop()
+    await second.ended()

@@ -65,7 +65,7 @@ class World:
         self.clock = clock
         launcher_settings = {
             "launcher": LauncherSettings(
-                command=("unused",), attempts=2, backoff=timedelta(seconds=10)
+                command=("unused",), max_runners=1000, attempts=2, backoff=timedelta(seconds=10)
             )
         }
         self.settings = Settings.model_validate(

@@ -165,7 +165,7 @@ def test_attempts_count_up_and_a_retry_starts_anew() -> None:
 def test_a_retry_before_the_next_attempt_only_makes_that_attempt_due() -> None:
     retried = advance(FAILED, Retried("ana", NOON))
 
-    assert retried == replace(FAILED, late=replace(FAILED.late, retry_at=NOON))
+    assert retried == replace(FAILED, late=replace(FAILED.late, retry_at=NOON, wanted=True))
 
 
 def test_a_card_is_settled_again_when_the_delivery_got_further() -> None:

@@ -203,7 +203,7 @@ class MailboxRoute:
         """See AnswerRoute."""
         try:
             if self._mailboxes.of(group).exists():
-                return None
+                return self._late.problem(group)
         except OSError as exc:
             return f"group {group}: its folder cannot be looked at ({exc.strerror})"
         return f"group {group}: its folder is gone while it has open questions; see pynchy sweep"
@@ -301,7 +301,8 @@ class MailboxRoute:
 
     async def _hold(self, pending: PendingQuestion) -> bool:
         waits = pending.call_waits and self._ledger.now() < pending.wait_until
-        if (waits and not self._is_behind(pending)) or pending.state is State.HELD:
+        is_held = pending.state is State.HELD and not pending.late.error
+        if (waits and not self._is_behind(pending)) or is_held:
             return False
         await self._ledger.apply(pending.key, Held())
         return True

@@ -82,7 +82,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The runner lives but does not wait: the answer is kept for it."""
+    """The answer is kept: for a runner that lives but does not wait, or else for that reason."""
+
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +313,8 @@ def _advance_delivery(
     _require(pending, step, pending.ending is not None and pending.delivered is None)
     late = pending.late
     match step:
-        case Held():
-            return replace(pending, state=State.HELD)
+        case Held(reason=reason):
+            return replace(pending, state=State.HELD, late=replace(late, error=reason))
         case TakerDied():
             late = replace(late, taker_died=True)
             return replace(pending, state=State.DELIVERING, late=late)
@@ -328,12 +330,11 @@ def _advance_delivery(
         case Retried(at=at) if pending.state is State.RESUMING:
             # Due, and nothing else: the attempt is begun as it would have been later.
             _require(pending, step, late.retry_at is not None)
-            return replace(pending, late=replace(late, retry_at=at))
+            return replace(pending, late=replace(late, retry_at=at, wanted=True))
         case Retried():
             _require(pending, step, pending.state is State.UNDELIVERED)
-            return replace(
-                pending, state=State.DELIVERING, late=replace(late, attempts=0, error=None)
-            )
+            late = replace(late, attempts=0, error=None, wanted=True)
+            return replace(pending, state=State.DELIVERING, late=late)
     assert_never(step)
 
 

@@ -20,7 +20,7 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import GaveUp, Held, ResumeFailed, Resuming, Unparked
 from pynchy.errors import IllegalTransition, UnknownQuestion
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
-from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd
+from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd, too_many_runners
 from pynchy.model import (
     Answer,
     DeliveryPath,
@@ -40,6 +40,11 @@ from pynchy.wire import ending_of, timestamp
 POLL_SECONDS = 1.0
 _MAX_BACKOFF = timedelta(minutes=10)
 STOPPED = "a person has stopped the runner"
+UNKNOWN_SESSION = (
+    "nobody has answered, and pynchy starts no box for a session that no person has begun"
+)
+# Whoever else ends a question, no person has wanted that a runner is started.
+_BY_PEOPLE = frozenset({OutcomeKind.ANSWERED, OutcomeKind.DECLINED})
 NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
 _OPENING = (
     "Before this session stopped, you asked a person{about} with ask_user at {when} "
@@ -62,11 +67,13 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class LateSettings:
-    """How a group is resumed and how often that is tried."""
+    """How a group is resumed, how often that is tried, and how many runners it may have."""
 
     launcher: Launcher
     attempts: int
     backoff: timedelta
+    max_runners: int
+    is_box: bool = False
 
 
 class LateDelivery:
@@ -89,11 +96,19 @@ class LateDelivery:
         # What a person stopped before its runner was there to be stopped.
         self._stopped: set[Key] = set()
         self._under_way: set[Key] = set()
+        # Those whose runner is about to be started: the launcher does not know of them yet.
+        self._admitted: set[tuple[GroupName, SessionId]] = set()
         self._session_locks: LockMap[tuple[GroupName, SessionId]] = LockMap()
 
     def can_resume(self, group: GroupName) -> bool:
         """True if the group has a launcher."""
         return group in self._late
+
+    def problem(self, group: GroupName) -> str | None:
+        """Say so if answers of the group wait because it has too many runners."""
+        asked = self._ledger.index.in_group(group)
+        waiting = [q for q in asked if q.state is State.HELD and q.late.error]
+        return f"group {group}: {waiting[0].late.error}" if waiting else None
 
     async def halt(self, group: GroupName, session_id: SessionId) -> bool:
         """Let no runner be put on the session for the answers that are on their way to it now.
@@ -158,9 +173,15 @@ class LateDelivery:
             session = (pending.group, pending.session_id)
             async with self._session_locks.of(session):
                 before = await self._started_before(pending, late)
-                if before is None and await self._tracker.liveness.is_session_busy(pending):
-                    return await self._step_back(pending, mailbox)
-                runner = before or await self._resume(pending, mailbox, late)
+                if before is None:
+                    put_off = await self._put_off(pending, mailbox, late)
+                    if put_off is not None:
+                        return put_off
+                    self._admitted.add(session)
+                try:
+                    runner = before or await self._resume(pending, mailbox, late)
+                finally:
+                    self._admitted.discard(session)
             if runner is None:
                 return Arrived(DeliveryPath.LIVE, "")
             if pending.key in self._stopped and not isinstance(runner, RunnerEnd):
@@ -176,11 +197,47 @@ class LateDelivery:
             return None
         return await late.launcher.find(self._launch(pending).stem)
 
-    async def _step_back(self, pending: PendingQuestion, mailbox: GroupMailbox) -> bool:
-        """Leave the answer to the process that lives: it can ask for it."""
+    async def _put_off(
+        self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
+    ) -> bool | None:
+        """Keep the answer if no runner may be put on the session now. Return None if one may."""
+        if await self._tracker.liveness.is_session_busy(pending):
+            # The process that lives can ask for it.
+            return await self._hold(pending, mailbox)
+        if why := self._why_unwanted(pending, late):
+            await self._give_up(pending.key, mailbox, why)
+            return True
+        if self._is_full(pending, late):
+            return await self._hold(pending, mailbox, too_many_runners(late.max_runners))
+        return None
+
+    async def _hold(
+        self, pending: PendingQuestion, mailbox: GroupMailbox, why: str | None = None
+    ) -> bool:
+        if why and pending.state is State.HELD and pending.late.error == why:
+            return False
         await asyncio.to_thread(mailbox.release, pending.request_id, pending.late.claim)
-        await self._ledger.apply(pending.key, Held())
+        await self._ledger.apply(pending.key, Held(why))
         return True
+
+    def _why_unwanted(self, pending: PendingQuestion, late: LateSettings) -> str | None:
+        """Say why no runner is started with it, where nobody wants one but the agent itself.
+
+        An agent can ask under any session id, with a default and without any wait. So what it
+        asks brings back only sessions that people have begun, and none that they have stopped.
+        """
+        if pending.late.wanted or ending_of(pending).outcome in _BY_PEOPLE:
+            return None
+        session = self._tracker.get(pending.group, pending.session_id)
+        if session is not None and session.stopped:
+            return STOPPED
+        is_known = session is not None and session.launches
+        return None if is_known or not late.is_box else UNKNOWN_SESSION
+
+    def _is_full(self, pending: PendingQuestion, late: LateSettings) -> bool:
+        admitted = {session for group, session in self._admitted if group == pending.group}
+        running = late.launcher.running(pending.group) | admitted
+        return len(running) >= late.max_runners
 
     async def _resume(
         self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings

@@ -126,7 +126,8 @@ def _delivery(question: HostQuestion, now: datetime) -> Iterator[Text]:
     elif question.delivery_error:
         attempts = question.delivery_attempts
         tried = f" (tried {_times(attempts)})" if attempts else ""
-        yield _line("delivery", f"failed: {one_line(question.delivery_error)}{tried}")
+        how = "put off" if question.state == "held" else "failed"
+        yield _line("delivery", f"{how}: {one_line(question.delivery_error)}{tried}")
         if question.retry_at:
             left = duration(max((question.retry_at - now).total_seconds(), 0))
             yield _line("next", f"in {left}; at once with: pynchy retry {question.short_id}")

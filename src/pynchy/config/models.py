@@ -230,6 +230,7 @@ class LauncherSettings(_Table):
     )
     timeout: PositiveDuration = timedelta(hours=2)
     term_grace: Duration = timedelta(seconds=10)
+    max_runners: Count = 8
     attempts: Count = 5
     backoff: Duration = timedelta(seconds=10)
 

@@ -55,6 +55,14 @@ class Runner(Protocol):
         """Have the runner asked to end, and killed after its grace; `ended` tells when."""
 
 
+def too_many_runners(most: int) -> str:
+    """Say why no further runner of a group is started."""
+    return (
+        f"as many of its runners live as may at once (max_runners = {most}); this waits for one "
+        "to end: see pynchy sessions, and pynchy stop"
+    )
+
+
 class Launcher(Protocol):
     """Starts runners and finds them again."""
 
@@ -69,6 +77,9 @@ class Launcher(Protocol):
 
     def runner_on(self, group: GroupName, session_id: SessionId) -> Runner | None:
         """Return the living runner that this launcher has put on the session, if any."""
+
+    def running(self, group: GroupName) -> frozenset[SessionId]:
+        """Return the group's sessions that have a living runner, or are about to."""
 
     async def close(self) -> None:
         """Stop looking after runners; they go on."""

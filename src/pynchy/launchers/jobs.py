@@ -28,7 +28,7 @@ from pynchy.aio import in_own_thread
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import job_runner
-from pynchy.launchers.base import Launch, Runner, RunnerEnd
+from pynchy.launchers.base import Launch, Runner, RunnerEnd, too_many_runners
 from pynchy.launchers.leftovers import end_leftovers, mark
 from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
@@ -102,6 +102,8 @@ class JobLauncher(ABC):
         session_id = launch.session_id
         if session_id in self._starting or self.runner_on(launch.group, session_id):
             raise DeliveryFailed("a runner works on this session already")
+        if len(self.running(launch.group)) >= self._settings.max_runners:
+            raise DeliveryFailed(too_many_runners(self._settings.max_runners))
         starting = asyncio.ensure_future(self._start(launch))
         self._starting[session_id] = starting
         starting.add_done_callback(lambda _: self._starting.pop(session_id))
@@ -137,6 +139,11 @@ class JobLauncher(ABC):
         """See Launcher."""
         del group
         return next((r for session, r in self._live.values() if session == session_id), None)
+
+    def running(self, group: GroupName) -> frozenset[SessionId]:
+        """See Launcher."""
+        del group
+        return frozenset(session for session, _ in self._live.values()) | self._starting.keys()
 
     async def close(self) -> None:
         """See Launcher."""
@@ -188,10 +195,7 @@ class JobLauncher(ABC):
         try:
             await in_own_thread(lambda: _hear(process), f"word of {stem}")
             result = json.loads(self._folder.read(f"{stem}.result", _CAP))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, UnsafeFile) as exc:
-            log.warning("runner.word_unheard", extra={"job": stem, "why": str(exc)})
+        except (OSError, ValueError, UnsafeFile):
             return None
         finally:
             if process.stdout is not None:
@@ -288,7 +292,8 @@ class JobLauncher(ABC):
         job, lock = (self._folder.path / f"{stem}.{name}" for name in ("job", "lock"))
         grace = self._settings.term_grace.total_seconds()
         count, left = end_leftovers(job, lock, grace)
-        job_runner.clear_away(self._after(job.name), dict(self._environ))
+        after = [str(word) for word in self._read_job(job.name).get("after", ())]
+        job_runner.clear_away(after, dict(self._environ))
         if left or self._is_locked(stem):
             log.warning("runner.not_ended", extra={"job": stem, "pids": left})
             return
@@ -345,9 +350,6 @@ class JobLauncher(ABC):
 
     def _session_of(self, name: str) -> SessionId:
         return SessionId(str(self._read_job(name).get("session_id", "")))
-
-    def _after(self, name: str) -> list[str]:
-        return [str(word) for word in self._read_job(name).get("after", ())]
 
     def _read_job(self, name: str) -> dict[str, Any]:
         try:

@@ -315,6 +315,11 @@ class FakeLauncher:
         on = (r for r in self.runners if r.launch.group == group)
         return next((r for r in on if r.launch.session_id == session_id and not r.end.done()), None)
 
+    def running(self, group: GroupName) -> frozenset[SessionId]:
+        """See Launcher."""
+        on = (r for r in self.runners if r.launch.group == group)
+        return frozenset(r.launch.session_id for r in on if not r.end.done())
+
     async def close(self) -> None:
         """See Launcher."""
 

@@ -103,6 +103,8 @@ class SessionControl:
 
     async def _end(self, session: Session, by: str) -> RunnerEnd:
         await self._tracker.start_over(session.key)
+        # Before its runner ends: what it has asked with a default may fall due at any time.
+        await self._tracker.hold_back(session.key)
         runner = self._tracker.liveness.runner_on(*session.key)
         if runner is not None:
             await runner.stop()
@@ -110,6 +112,8 @@ class SessionControl:
             return await runner.ended()
         # It may be about to be started: after a failure, or because others are first.
         if await self._halt_resumes(*session.key):
+            # A runner that was just being started stands for somebody's wish.
+            await self._tracker.hold_back(session.key)
             self._tracker.stopped(session, by)
             return RunnerEnd("stopped before its runner was started again", stopped=True)
         raise _nothing_to_stop(session)
@@ -174,7 +178,10 @@ def _nothing_to_stop(session: Session) -> Exception:
             " ends what it asks, and it is resumed to be told so"
         )
     if session.launches:
-        return SessionOver(f"no runner works on {session.session_id} now: it is {session.state}")
+        return SessionOver(
+            f"no runner works on {session.session_id} now: it is {session.state}. Only a person's "
+            "answer brings it back, no default of its own"
+        )
     return NotStopped(
         f"pynchy has not started what works on {session.session_id}: end it where it runs"
     )

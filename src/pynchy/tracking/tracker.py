@@ -196,6 +196,7 @@ class SessionTracker(QuestionObserver):
             known,
             said="",
             failed=False,
+            stopped=False,
             denied=(),
             agent=launch.agent or launch.chosen or known.agent,
             task=launch.task or known.task,
@@ -252,6 +253,12 @@ class SessionTracker(QuestionObserver):
         finally:
             self._watching.discard((key, stem))
         self._runner_ended(key, stem, end)
+
+    async def hold_back(self, key: SessionKey) -> None:
+        """Remember that a person has stopped the session: only a person's will brings it back."""
+        if known := self._table.get(key):
+            self._table.put(replace(known, stopped=True))
+            await self._table.save_all()
 
     def stopped(self, session: Session, by: str) -> None:
         """Tell that a person ended the runner."""

@@ -58,7 +58,7 @@ SETTINGS = Settings.model_validate(
         "groups": {
             RESUMABLE: {
                 "launcher": LauncherSettings(
-                    command=("unused",), attempts=3, backoff=timedelta(seconds=10)
+                    command=("unused",), max_runners=1000, attempts=3, backoff=timedelta(seconds=10)
                 )
             }
         },
