@@ -248,3 +248,28 @@ async def test_what_is_hidden_among_programs_is_left_out_and_nothing_else_is_ope
         "services": Path("/etc/services").exists(),
         "group": False,
     }
+
+
+# To the mode that it has: a box that may do that leaves nothing changed.
+DEVICES = """
+import stat
+names = ("null", "zero", "full", "random", "urandom", "tty")
+for name in names:
+    path = f"/dev/{name}"
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    report[name] = attempt(lambda: os.chmod(path, mode))
+report["write"] = attempt(lambda: pathlib.Path("/dev/null").write_text("x") and None)
+report["read"] = len(open("/dev/urandom", "rb").read(8))
+report["full"] = [report["full"], attempt(lambda: pathlib.Path("/dev/full").write_text("x"))]
+"""
+
+
+async def test_a_box_changed_the_device_files_of_the_machine(boxes: Boxes) -> None:
+    await boxes.open(DEVICES)
+
+    report = await boxes.visit()
+
+    chmod, write = report.pop("full")
+    assert write == "ENOSPC"  # a device it still is
+    assert (report.pop("write"), report.pop("read")) == ("done", 8)
+    assert {chmod, *report.values()} <= {"EROFS", "EPERM"}

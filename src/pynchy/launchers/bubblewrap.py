@@ -196,6 +196,8 @@ class BubblewrapLauncher(SandboxLauncher):
             yield "--unix-sockets"
         if self._settings.user_namespaces:
             yield "--user-namespaces"
+        if self._uid is None and not os.getuid():
+            yield "--guard-devices"
 
     def _check_sight(self, box: Sandbox) -> None:
         """Raise DeliveryFailed if the box hides a program that it is to run."""

@@ -36,11 +36,19 @@ LINES = "{lines}"
 SOCKETS = "{sockets}"
 SOCKET = "proxy"
 OVER_LIMIT = 137
+NOT_GUARDED = 1
 _POLL_SECONDS = 0.25
 # More than a box takes to be made.
 _BEGINNING_SECONDS = 2.0
 _CONNECT_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
+_NEW_MOUNTS = 0x0002_0000  # CLONE_NEWNS
+_READ_ONLY, _NO_SUID, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = (
+    *(1, 1 << 1, 1 << 3, 1 << 5, 1 << 12, 1 << 14),
+    1 << 19,
+)
+# What `bwrap --dev` shows of the machine itself.
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 _KIB = 1024
 
 
@@ -64,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # with a lock, such as an Event: a request may come while another one is being noted.
     signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     _give_up_what_the_host_has()
+    if options.guard_devices and (why := _guard_devices()):
+        print(f"pynchy: {why}", flush=True)  # noqa: T201 - the runner's log
+        return NOT_GUARDED
     with ExitStack() as stack:
         command, fds = _filled_in(options, stack)
         process = _start(command, fds, deaf=options.deaf)
@@ -85,6 +96,40 @@ def _give_up_what_the_host_has() -> None:
     if os.geteuid() == 0:
         os.setgroups([])
     syscall_filter.leave_session_keyring()
+
+
+def _guard_devices() -> str | None:
+    """Make the device files that a box shows read-only, as we and the box see them.
+
+    Root is their owner, with or without capabilities, and could close them to everybody. bwrap can
+    make them read-only only together with useless; but it leaves them as it finds them. Return
+    why that cannot be done.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def mount(source: str | None, target: str, flags: int) -> None:
+        encoded = None if source is None else source.encode()
+        _check(libc.mount(encoded, target.encode(), None, ctypes.c_ulong(flags), None))
+
+    try:
+        _check(libc.unshare(_NEW_MOUNTS))
+        # Nothing that we mount is to be seen outside.
+        mount(None, "/", _RECURSIVE | _SLAVE)
+        for path in filter(os.path.exists, DEVICES):
+            mount(path, path, _BIND)
+            mount(None, path, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_EXEC)
+    except OSError as exc:
+        return (
+            f"the machine's device files, which are root's, cannot be guarded from the agent "
+            f"({exc.strerror}): set agent_uid for the group, or do not run the host as root"
+        )
+    return None
+
+
+def _check(result: int) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def _filled_in(options: argparse.Namespace, stack: ExitStack) -> tuple[list[str], list[int]]:
@@ -225,6 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", type=int, help="processes and threads that it may have")
     parser.add_argument("--unix-sockets", action="store_true", help="let the filter pass sockets")
     parser.add_argument("--user-namespaces", action="store_true", help="let it pass these, too")
+    parser.add_argument("--guard-devices", action="store_true", help="make them read-only")
     parser.add_argument("--deaf", action="store_true", help="hold back requests to end")
     parser.add_argument("command", nargs="+", metavar="-- command …")
     return parser
