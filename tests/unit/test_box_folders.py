@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agent_runner
 from pynchy.config import Settings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers.base import Launch
@@ -201,3 +203,59 @@ def test_reading_twice_what_holds_something_hidden_shows_it_by_neither_way(
     assert str(shown / "deep" / "public") in argv
     assert str(shown / "deep" / "secret") not in argv
     assert argv.index(str(shown)) < argv.index(str(shown / "deep"))
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"], indirect=True)
+@pytest.mark.parametrize("place", [".", "..", ".local"])
+@pytest.mark.parametrize("is_venv", [True, False])
+def test_a_box_showed_the_home_of_a_person_whose_python_is_installed_there(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, is_venv: bool
+) -> None:
+    home = tmp_path / "homes" / "ana"
+    prefix = (home / place).resolve()
+    for name in ("bin", "lib", "share"):
+        (prefix / name).mkdir(parents=True)
+    if is_venv and place != ".local":
+        (prefix / "pyvenv.cfg").touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    monkeypatch.setattr(sys, "base_prefix", sys.base_prefix if is_venv else str(prefix))
+
+    shown = shown_by(ask(runner="/usr/bin/env"))
+
+    assert {str(prefix / "bin"), str(prefix / "lib")} <= shown
+    assert not shown & {str(home), str(prefix), str(prefix / "share")}
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"], indirect=True)
+def test_a_box_showed_the_home_of_a_person_who_has_the_package_there(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "ana" / "agent_runner"
+    package.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(package.parent))
+    monkeypatch.setattr(agent_runner, "__file__", str(package / "__init__.py"))
+
+    shown = shown_by(ask(runner="/usr/bin/env"))
+
+    assert str(package) in shown
+    assert str(package.parent) not in shown
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap"], indirect=True)
+def test_an_environment_that_holds_no_home_is_shown_whole(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = tmp_path / "home" / "tools" / "venv"
+    (prefix / "opt").mkdir(parents=True)
+    (prefix / "pyvenv.cfg").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+
+    assert str(prefix) in shown_by(ask(runner="/usr/bin/env"))
+
+
+def shown_by(program: Program) -> set[str]:
+    """Return what of the machine the box shows."""
+    ways = {"--bind", "--ro-bind", "--ro-bind-try"}
+    return {at for word, at in pairwise(program.argv) if word in ways}

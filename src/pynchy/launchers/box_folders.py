@@ -7,6 +7,7 @@ or run outside of a box is looked up in a folder that an agent may write.
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,11 @@ from pynchy.errors import DeliveryFailed
 PYNCHY = Path(__file__).resolve().parents[2]
 _TO_INSTALL = {"bwrap": " (Debian: apt-get install bubblewrap)"}
 _MAX_LINKS = 40
+# What Python needs of the folder that it is installed in, which may be somebody's home.
+_PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg")
+# What tells that the folder is an environment, with nothing in it but what was installed.
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
+_PACKAGES = ("agent_runner", "watchdog")
 
 
 def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
@@ -89,11 +95,22 @@ def leads_through(path: Path, places: Iterable[Path]) -> Path | None:
 def pynchys_own() -> list[Path]:
     """Return where the Python is that runs us, with agent_runner and what that needs."""
     runner = Path(agent_runner.__file__).resolve().parents[1]
-    places = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), runner}
+    prefixes = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     with suppress(OSError):
         # A Python may be a link in its venv to a place that is nowhere else named.
-        places.add(Path(sys.executable).resolve().parents[1])
-    return sorted(places)
+        prefixes.add(Path(sys.executable).resolve().parents[1])
+    shown = {runner / name for name in _PACKAGES} if _holds_home(runner) else {runner}
+    for prefix in prefixes:
+        own = not _holds_home(prefix) and any((prefix / n).exists() for n in _ENVIRONMENT)
+        shown |= {prefix} if own else {prefix / name for name in _PYTHON}
+    return sorted(path for path in shown if path.exists())
+
+
+def _holds_home(folder: Path) -> bool:
+    homes = {Path.home()}
+    with suppress(KeyError):
+        homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    return any(home.is_relative_to(folder) for home in resolved(homes))
 
 
 def resolved(*groups: Iterable[Path]) -> list[Path]:

@@ -108,7 +108,7 @@ class BubblewrapLauncher(SandboxLauncher):
 
     def shown(self) -> list[Path]:
         """Return what of ours is shown though it does not lie among programs."""
-        return [path for path in pynchys_own() if path.exists() and self._is_hidden(path)]
+        return [path for path in pynchys_own() if self._is_hidden(path)]
 
     def _is_online(self) -> bool:
         return self._settings.network == "host"
