@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import selectors
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -89,11 +89,15 @@ class SharedResults(Generic[K, T]):
 class FairSemaphore:
     """At most so many at once; groups that wait are served round robin, each in its own order.
 
-    A place is held for a bounded time: a group whose starts never come to an end holds up nobody.
+    The last place that is free goes to a group that has none. A place is held for a bounded time:
+    groups whose starts never come to an end hold up nobody for longer.
     """
 
     def __init__(self, most: int, longest_seconds: float = MAX_HOLD_SECONDS) -> None:
         self._free = most
+        # With one place alone there is none to be left.
+        self._is_shared = most > 1
+        self._held: Counter[GroupName] = Counter()
         self._longest_seconds = longest_seconds
         # Who is served next stands first; a group that was served goes to the end.
         self._waiting: dict[GroupName, deque[asyncio.Future[None]]] = {}
@@ -108,7 +112,7 @@ class FairSemaphore:
             nonlocal is_held
             if is_held:
                 is_held = False
-                self._give_back()
+                self._give_back(group)
 
         due = asyncio.get_running_loop().call_later(self._longest_seconds, give_back)
         try:
@@ -118,30 +122,36 @@ class FairSemaphore:
             give_back()
 
     async def _take(self, group: GroupName) -> None:
-        if self._free:
-            self._free -= 1
-            return
         served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(served)
+        self._serve()
         try:
             await served
         except asyncio.CancelledError:
             if served.done() and not served.cancelled():
-                self._give_back()  # it was ours already
+                self._give_back(group)  # it was ours already
             raise
 
-    def _give_back(self) -> None:
-        """Hand the place to the next group, or keep it free."""
-        while self._waiting:
-            group, queue = next(iter(self._waiting.items()))
-            del self._waiting[group]
+    def _give_back(self, group: GroupName) -> None:
+        self._held -= Counter({group: 1})
+        self._free += 1
+        self._serve()
+
+    def _serve(self) -> None:
+        """Hand out what is free, to one group after the other."""
+        while group := next(filter(self._may_have_place, self._waiting), None):
+            queue = self._waiting.pop(group)
             served = queue.popleft()
             if queue:
                 self._waiting[group] = queue
             if not served.done():
+                self._free -= 1
+                self._held[group] += 1
                 served.set_result(None)
-                return
-        self._free += 1
+
+    def _may_have_place(self, group: GroupName) -> bool:
+        is_last = self._free == 1 and self._is_shared
+        return self._free > 0 and not (is_last and self._held[group])
 
 
 class _GroupOver(Exception):

@@ -43,12 +43,36 @@ async def settle() -> None:
 async def test_no_more_than_so_many_at_once() -> None:
     line = Line(FairSemaphore(2))
 
-    for name in ("a1", "a2", "a3"):
-        await line.stand(name, A)
+    for name, group in (("a1", A), ("b1", B), ("c1", C)):
+        await line.stand(name, group)
+
+    assert line.served == ["a1", "b1"]
+    await line.go("a1")
+    assert line.served == ["a1", "b1", "c1"]
+
+
+async def test_a_group_whose_runners_never_say_a_word_held_up_the_others() -> None:
+    line = Line(FairSemaphore(4))
+    for number in range(6):
+        await line.stand(f"a{number}", A)
+
+    await line.stand("b1", B)
+    served = [*line.served]
+    await line.stand("b2", B)
+    await line.go("b1")
+
+    assert served == ["a0", "a1", "a2", "b1"]
+    assert line.served == [*served, "b2"]  # not a3: the last place is for who has none
+
+
+async def test_one_place_alone_is_left_to_nobody() -> None:
+    line = Line(FairSemaphore(1))
+    await line.stand("a1", A)
+
+    await line.go("a1")
+    await line.stand("a2", A)
 
     assert line.served == ["a1", "a2"]
-    await line.go("a1")
-    assert line.served == ["a1", "a2", "a3"]
 
 
 async def test_groups_take_turns_however_many_one_group_has_waiting() -> None:
