@@ -273,3 +273,22 @@ async def test_a_box_changed_the_device_files_of_the_machine(boxes: Boxes) -> No
     assert write == "ENOSPC"  # a device it still is
     assert (report.pop("write"), report.pop("read")) == ("done", 8)
     assert {chmod, *report.values()} <= {"EROFS", "EPERM"}
+
+
+TRACES = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+report["traced"] = libc.ptrace(16, 1, None, None)  # PTRACE_ATTACH
+deadline = time.monotonic() + 20
+while report["traced"] == 0 and time.monotonic() < deadline:
+    if pathlib.Path("/proc/1/stat").read_text().rpartition(") ")[2][0] in "tT":
+        break
+"""
+
+
+async def test_a_box_whose_first_process_was_traced_by_the_agent_never_ended(boxes: Boxes) -> None:
+    await boxes.open(TRACES)
+
+    await boxes.visit()
+
+    assert not boxes.pids()

@@ -36,8 +36,7 @@ _KILL_SECONDS = 5.0
 _AFTER_SECONDS = 30.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CHUNK = 64 * 1024
-_DISK_POLL_SECONDS = 1.0
-_DISK_REST_SHARE = 20.0
+_DISK_POLL_SECONDS, _DISK_REST_SHARE = 1.0, 20.0
 # What a file takes even if it is empty, more or less.
 _FILE_BYTES = 512
 _KEPT_OPEN = 128
@@ -327,7 +326,7 @@ def descendants(ancestor: int) -> list[int]:
     children: dict[int, list[int]] = {}
     zombies = set()
     for name in os.listdir("/proc"):
-        if name.isdecimal() and (found := _state_and_parent(name)):
+        if name.isdecimal() and (found := state_and_parent(name)):
             state, parent = found
             children.setdefault(parent, []).append(int(name))
             if state == "Z":
@@ -338,7 +337,8 @@ def descendants(ancestor: int) -> list[int]:
     return [pid for pid in below if pid not in zombies]
 
 
-def _state_and_parent(pid: str) -> tuple[str, int] | None:
+def state_and_parent(pid: str) -> tuple[str, int] | None:
+    """Return the letter of the process's state, and its parent; None if it is gone."""
     try:
         # The name of the program is in parentheses, and may have any character in it.
         stat = Path("/proc", pid, "stat").read_text(errors="replace")

@@ -29,7 +29,7 @@ from pathlib import Path
 from agent_runner.lines import make_lines, receive_from
 from agent_runner.relay import relay
 from pynchy.launchers import syscall_filter
-from pynchy.launchers.job_runner import descendants
+from pynchy.launchers.job_runner import descendants, state_and_parent
 
 FILTER = "{filter}"
 LINES = "{lines}"
@@ -83,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 code = process.wait(_POLL_SECONDS)
             except subprocess.TimeoutExpired:
+                _wake_first_in_box(process.pid)
                 if why := _too_much(options.memory, options.tasks):
                     return _end(process, why)
                 if asked and time.monotonic() - began < _BEGINNING_SECONDS:
@@ -165,6 +166,18 @@ def _start(command: list[str], fds: list[int], *, deaf: bool) -> subprocess.Pope
         return subprocess.Popen(command, pass_fds=fds)  # noqa: S603 - the launcher's own
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _wake_first_in_box(maker: int) -> None:
+    """Let the first process of the box go on if a program in it has traced it and left it stopped.
+
+    It would notice nothing any more, not even that the agent has ended.
+    """
+    with suppress(OSError):
+        children = Path(f"/proc/{maker}/task/{maker}/children").read_text().split()
+        for pid in children:
+            if (found := state_and_parent(pid)) and found[0] == "T":
+                os.kill(int(pid), signal.SIGCONT)
 
 
 def _ask_again() -> None:
