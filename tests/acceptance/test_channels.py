@@ -366,6 +366,30 @@ class Broken(Chat):
         raise ZeroDivisionError("a bug")
 
 
+class Crowded(Chat):
+    """A chat in which cards wait long, and which is well otherwise."""
+
+    def backlog(self) -> str | None:
+        return "280 messages wait their turn"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_long_queue_of_cards_is_a_problem_and_no_channel_is_down(
+    start_with: StartWith,
+) -> None:
+    chat = Crowded("chat", send="gives no id")
+    host = start_with(chat)
+
+    assert problems_of(host) == ["cards come late in chat: 280 messages wait their turn"]
+    assert host.http("GET", "/healthz").body["status"] == "degraded"
+    assert "asks in chat" in doctor_says(host)
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask()
+    await until(lambda: host.kinds(request_id).count("show_failed"), "the failure")
+    chat.send = "shows"
+    await until(lambda: chat.cards, "the card, which is tried again")
+
+
 async def test_a_channel_that_fails_to_say_what_is_wrong_stops_nobody(
     start_with: StartWith,
 ) -> None:

@@ -144,6 +144,13 @@ class Channel:
         """
         return None
 
+    def backlog(self) -> str | None:
+        """Say that many cards wait to be sent, in words for `doctor`; None if they do not.
+
+        Other than with `problem`, cards that could not be shown are tried again meanwhile.
+        """
+        return None
+
     def start_jobs(self, *jobs: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run what an open channel does beside its calls, until `stop_jobs`.
 

@@ -137,7 +137,12 @@ class OpenChannels:
         """Say what is wrong with the channels, in words for a person."""
         told = {name: said_of_itself(channel.problem) for name, channel in self._channels.items()}
         own = [f"{name}: {text}" for name, text in told.items() if text]
-        return [*self._unopened.values(), *self._stopped.values(), *own]
+        return [*self._unopened.values(), *self._stopped.values(), *own, *self._backlogs()]
+
+    def _backlogs(self) -> list[str]:
+        # Not "slack: …", which says that the channel is down.
+        told = {name: said_of_itself(channel.backlog) for name, channel in self._channels.items()}
+        return [f"cards come late in {name}: {text}" for name, text in told.items() if text]
 
     async def _keep_open(self, name: str, channel: Channel) -> None:
         wait, opened_at = _REOPEN_SECONDS, time.monotonic()

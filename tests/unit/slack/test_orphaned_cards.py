@@ -42,7 +42,7 @@ class Scene:
         card = replace(card_of(pending), repeated=True)
         posting = Posting("C1", pending.request_id, pending.questions, card)
         mark = make_metadata("C1", pending.request_id, card, 0)
-        _, ts = await self.web.post("C1", None, LOST, metadata=mark.metadata())
+        _, ts = await self.web.post("C1", None, LOST, group=mark.group, metadata=mark.metadata())
         location = CardLocation("C1", ())
         posted = PostedCard.of("C1", pending.request_id, pending.questions, card, location)
         self.orphans.add(posting, posted)

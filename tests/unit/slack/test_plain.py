@@ -8,6 +8,7 @@ from pynchy.channels.slack import blocks
 from pynchy.channels.slack.limits import violations
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import Web, in_plain_words
+from pynchy.model import GroupName
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
@@ -27,7 +28,7 @@ async def test_a_card_that_does_not_fit_is_posted_in_plain_words() -> None:
     with SlackStandIn() as slack:
         slack.workspace.add_channel("C1")
         web = Web(slack.bot_token, slack.url, pace_seconds=0)
-        _, ts = await web.post("C1", None, message)
+        _, ts = await web.post("C1", None, message, group=GroupName("g1"))
         await web.update("C1", ts, message)
 
         [posted] = slack.messages("C1")

@@ -10,8 +10,10 @@ from pynchy.channels.slack import blocks
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.web import ReplyLost, Web, wait_seconds
 from pynchy.errors import ChannelUnavailable
+from pynchy.model import GroupName
 
 MESSAGES = 5
+GROUP = GroupName("g1")
 TEST = SlackMessage("a test", [blocks.section("a test")])
 
 
@@ -38,7 +40,7 @@ async def test_after_a_refusal_messages_go_out_more_slowly() -> None:
         web.open()
 
         for _ in range(MESSAGES):
-            await web.post("C1", None, TEST)
+            await web.post("C1", None, TEST, group=GROUP)
         await web.close()
 
         assert len(slack.messages("C1")) == MESSAGES
@@ -54,10 +56,10 @@ async def test_who_waits_behind_a_slack_that_does_not_answer_is_told_soon() -> N
         web.open()
 
         sent = await asyncio.gather(
-            *(web.post("C1", None, TEST) for _ in range(20)), return_exceptions=True
+            *(web.post("C1", None, TEST, group=GROUP) for _ in range(20)), return_exceptions=True
         )
         slack.faults.clear()
-        await web.post("C1", None, TEST)
+        await web.post("C1", None, TEST, group=GROUP)
         await web.close()
 
     assert all(isinstance(each, ChannelUnavailable) for each in sent)

@@ -241,6 +241,10 @@ class SlackChannel(Channel):
         """See Channel."""
         return None if self._link is None else self._link.problem
 
+    def backlog(self) -> str | None:
+        """See Channel."""
+        return self._web.backlog()
+
     def _make_link(self, inbound: InboundHandler, catch_up: CatchUp) -> Link:
         settings, secrets = self._settings, self._secrets
         app = make_app(self._web.client, secrets.signing_secret, inbound, lambda: self._authorised)

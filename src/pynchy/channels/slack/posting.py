@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pynchy.aio import LockMap
 from pynchy.channels.slack.blocks import CardLocation, CardMessage, read_chat
@@ -257,18 +258,32 @@ class Poster:
         # What says of itself that it may be a repeat may be one.
         copied = posting.card.repeated
         try:
-            _, ts = await self._web.post(location.channel, location.thread, message, **more)
+            ts = await self._send(posting, location, message, more)
         except ReplyLost:
             # Where the search gets no reply either, Slack is down, and that is that.
             there = await self._there(posting, location)
             if (found := _first(there, number)) is not None:
                 return found
             again = _as_repeat(posting, number, message)
-            _, ts = await self._web.post(location.channel, location.thread, again, **more)
+            ts = await self._send(posting, location, again, more)
             copied = True
         if location.thread is None and not copied:
             self._index.mark_whole(location.channel, ts)
         return _Posted(ts, copied)
+
+    async def _send(
+        self, posting: Posting, location: CardLocation, message: SlackMessage, more: dict[str, Any]
+    ) -> str:
+        card = posting.card
+        _, ts = await self._web.post(
+            location.channel,
+            location.thread,
+            message,
+            group=card.group,
+            urgency=card.urgency,
+            **more,
+        )
+        return ts
 
     async def _there(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         """Return what is there of the card already; nothing if Slack will not tell."""

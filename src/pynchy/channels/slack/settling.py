@@ -122,7 +122,7 @@ class Settler:
             message = made[number] if 0 <= number < len(made) else remainder
             changed.append(await self._update(location.channel, tagged.ts, message))
         if not all(changed):
-            await self._tell_in_thread(location, made[0])
+            await self._tell_in_thread(posting, location, made[0])
 
     async def _copies(self, posting: Posting, location: CardLocation) -> list[TaggedMessage]:
         try:
@@ -142,12 +142,14 @@ class Settler:
                 raise
         return True
 
-    async def _tell_in_thread(self, location: CardLocation, message: SlackMessage) -> None:
+    async def _tell_in_thread(
+        self, posting: Posting, location: CardLocation, message: SlackMessage
+    ) -> None:
         """Say how it ended below a card that must stay as it is."""
         where = (location.channel, location.parts[0].ts)
         if self._told.get(where) == message:
             return
-        await self._web.post(location.channel, location.root, message)
+        await self._web.post(location.channel, location.root, message, group=posting.card.group)
         self._told[where] = message
         while len(self._told) > _MAX_TOLD:
             self._told.popitem(last=False)

@@ -17,6 +17,7 @@ from pynchy.channels.slack.web import Refused, TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
 from pynchy.errors import ChannelUnavailable
 from pynchy.findings import Finding, Status, fine, problem
+from pynchy.model import GroupName
 
 SCOPES = (
     "channels:history",
@@ -179,7 +180,7 @@ async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Findin
     try:
         name = await _enter(web, channel)
         if post:
-            await web.post(channel, thread, _test_card(group))
+            await web.post(channel, thread, _test_card(group), group=GroupName(group))
     except Refused as exc:
         return problem(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
     except ChannelUnavailable as exc:

@@ -21,13 +21,14 @@ from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from pynchy.channels.rate_limit import RateLimiter
+from pynchy.channels.rate_limit import RateLimiter, backlog_of
 from pynchy.channels.slack import blocks, limits
 from pynchy.channels.slack.blocks import chunks
 from pynchy.channels.slack.limits import Block, Piece, Role, pack
 from pynchy.channels.slack.payloads import dict_in, dicts_in
 from pynchy.channels.slack.render import SlackMessage
 from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
+from pynchy.model import GroupName, Urgency
 
 _MIN_WAIT_SECONDS = 1.0
 _MAX_WAIT_SECONDS = 600.0
@@ -96,19 +97,16 @@ class SlackRateLimiter(RateLimiter):
         self._usual_seconds = pace_seconds
         self._began = float("inf")
 
-    async def __aenter__(self) -> None:
-        await super().__aenter__()
+    def _begin(self) -> None:
         self._began = time.monotonic()
         if self._began - self._ended > _FORGET_SECONDS:
             self._pace_seconds = self._usual_seconds
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
+    def _end(self, error: BaseException | None) -> None:
         if time.monotonic() - self._began >= _MIN_WAIT_SECONDS:
             slower = self._pace_seconds * _SLOWER
             self._pace_seconds = min(slower, self._usual_seconds * _SLOWEST)
-        await super().__aexit__(kind, error, trace)
+        super()._end(error)
 
 
 def in_plain_words(message: SlackMessage) -> SlackMessage:
@@ -198,13 +196,24 @@ class Web:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def post(
-        self, channel: str, thread: str | None, message: SlackMessage, **more: object
+        self,
+        channel: str,
+        thread: str | None,
+        message: SlackMessage,
+        *,
+        group: GroupName,
+        urgency: Urgency = Urgency.NORMAL,
+        **more: object,
     ) -> tuple[str, str]:
-        """Post once. Return the conversation and the timestamp. Raise ReplyLost if in doubt."""
+        """Post once, when it is the group's turn. Raise ReplyLost if in doubt.
+
+        Return the conversation and the timestamp.
+        """
         message = self._fitting(message)
-        async with self._limiters.setdefault(
+        limiter = self._limiters.setdefault(
             channel, SlackRateLimiter(self._pace_seconds, ReplyLost)
-        ):
+        )
+        async with limiter.turn(group, urgency):
             posted = await self._once(
                 self.client.chat_postMessage,
                 channel=channel,
@@ -217,6 +226,10 @@ class Web:
                 **more,
             )
         return str(posted.get("channel", channel)), str(posted["ts"])
+
+    def backlog(self) -> str | None:
+        """Say that messages wait long for their turn; None if they do not."""
+        return backlog_of(self._limiters.items())
 
     async def update(self, channel: str, ts: str, message: SlackMessage) -> None:
         """Change one of our own messages; the same again changes nothing."""

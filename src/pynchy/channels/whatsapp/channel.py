@@ -104,7 +104,7 @@ class WhatsAppChannel(Channel):
             return render_card(questions, replace(card, repeated=repeated), MAX_TEXT)
 
         try:
-            sent = await self._sender.send(record, CARD, text)
+            sent = await self._sender.send(record, CARD, text, urgency=card.urgency)
         except ChannelUnavailable as exc:
             self._cards.give_up(record.key, may_be_there=isinstance(exc, MaybeSent))
             raise
@@ -138,6 +138,10 @@ class WhatsAppChannel(Channel):
     def problem(self) -> str | None:
         """See Channel."""
         return self._supervisor.problem() if self.has_jobs else None
+
+    def backlog(self) -> str | None:
+        """See Channel."""
+        return self._sender.backlog()
 
     def message_queued(self, name: str) -> None:
         """See ChildListener."""

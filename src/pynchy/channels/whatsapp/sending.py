@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pynchy.channels.rate_limit import RateLimiter
+from pynchy.channels.rate_limit import RateLimiter, backlog_of
 from pynchy.channels.whatsapp.outbox import Outbox, Record
 from pynchy.channels.whatsapp.process import Body
 from pynchy.channels.whatsapp.supervisor import CannotSend, MaybeSent, NotSent, Supervisor
 from pynchy.errors import ChannelUnavailable
+from pynchy.model import GroupName, Urgency
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ CONFIRM_SECONDS = 20.0
 READY_SECONDS = 8.0
 _MAX_QUOTED = 300
 _QUIET_SECONDS = 5.0
+# What the host itself says has turns of its own, whatever agents ask meanwhile.
+_NO_GROUP = GroupName("")
 
 MakeText = Callable[[bool], str]
 
@@ -46,17 +49,23 @@ class Sender:
         self._supervisor = supervisor
         self._outbox = outbox
         self._pace_seconds = pace_seconds
-        self._turns: dict[str, RateLimiter] = {}
+        self._limiters: dict[str, RateLimiter] = {}
 
     async def send(
-        self, record: Record, part: str, make_text: MakeText, quote: Quote | None = None
+        self,
+        record: Record,
+        part: str,
+        make_text: MakeText,
+        quote: Quote | None = None,
+        *,
+        urgency: Urgency = Urgency.NORMAL,
     ) -> str:
         """Send a part of a record, unless it was. Return the message's id.
 
         `make_text` is told whether this may be a repeat. Raise ChannelUnavailable if WhatsApp does
         not have it, MaybeSent if that is not known.
         """
-        async with self._turn(record.address):
+        async with self._limiter(record.address).turn(record.group, urgency):
             try:
                 return await self._send(record, part, make_text, quote)
             except MaybeSent:
@@ -68,7 +77,7 @@ class Sender:
         """Say something that is no loss if it does not arrive. Return its id, or nothing."""
         self._outbox.note(text)
         try:
-            async with self._turn(address):
+            async with self._limiter(address).turn(_NO_GROUP):
                 await self._supervisor.ready(READY_SECONDS)
                 told = await self._confirmed(self._ask(address, text, quote))
         except ChannelUnavailable as exc:
@@ -77,12 +86,16 @@ class Sender:
         self._outbox.note(text, told["sent"])
         return str(told["sent"])
 
+    def backlog(self) -> str | None:
+        """Say that messages wait long for their turn; None if they do not."""
+        return backlog_of(self._limiters.items())
+
     async def quiet(self, addresses: Iterable[str]) -> None:
         """Return when nothing is being sent there: a reply may be quicker than a receipt."""
-        for turns in filter(None, (self._turns.get(address) for address in addresses)):
+        for limiter in filter(None, (self._limiters.get(address) for address in addresses)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(_QUIET_SECONDS):
-                    await turns.free()
+                    await limiter.free()
 
     async def _send(
         self, record: Record, part: str, make_text: MakeText, quote: Quote | None
@@ -128,7 +141,7 @@ class Sender:
         if not attempt.message_id:
             attempt.message_id, attempt.at = done.result()["sent"], done.result()["at"]
 
-    def _turn(self, address: str) -> RateLimiter:
-        return self._turns.setdefault(
+    def _limiter(self, address: str) -> RateLimiter:
+        return self._limiters.setdefault(
             address, RateLimiter("WhatsApp", self._pace_seconds, MaybeSent)
         )
