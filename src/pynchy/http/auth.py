@@ -3,7 +3,7 @@
 The Host header is checked first (a page that rebinds its name to 127.0.0.1 gets nothing), the token
 is compared in constant time, and a body is cut off at its cap before it is read whole. A browser
 that is signed in may answer, but only on behalf of our own pages: its cookie reaches every port of
-this machine, so a request must also have the page key, which stays with our origin.
+this machine, so a request must also be signed with the page key, which stays with our origin.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import getpass
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pynchy.http.context import BROWSER, HttpContext
+from pynchy.http.page_signature import NONCE, PROOF, SIGNATURE, read_signature
 from pynchy.inbox.render import ASSETS, BUILD, Renderer, media_type
 from pynchy.inbox.sign_in import Browser, holds_key
 
@@ -32,9 +33,13 @@ BODY_SECONDS = 10.0
 # In the scope of a request: the browser that is signed in, and one that only has the cookie.
 VISITOR = "pynchy.visitor"
 PAGE_KEY = "pynchy-page-key"
+# In the scope of a request: what is told with the reply, and what its body must be.
+TOLD = "pynchy.told"
+BODY_HASH = "pynchy.body_hash"
 # In the scope of a request from somebody who may see everything.
 KNOWN = "pynchy.known"
 _MAX_NUMBER_LENGTH = 18
+_NONCE_BYTES = 16
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 # What a page may load before anybody is signed in; nothing of it tells of a question.
 _OPEN_PATHS = frozenset({"/healthz", "/sign-in", "/manifest.webmanifest", "/sw.js"})
@@ -43,7 +48,7 @@ _OPEN_FOLDER = "/static/"
 _SCRIPTS_FOLDERS = ("/api/", "/inbox/")
 _NOT_SIGNED_IN = (
     "a token is needed: Authorization: Bearer …, from the data folder; "
-    "from a browser, its cookie and its page key"
+    "from a browser, its cookie and what its page key signs"
 )
 _HEADERS = {
     "content-security-policy": (
@@ -66,7 +71,7 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What lets a request in: the token, or the cookie and page key of a signed-in browser."""
+    """What lets a request in: the token, or the cookie of a browser whose page key signed it."""
 
     token: str
     cookie: str
@@ -87,13 +92,15 @@ class AuthMiddleware:
         self._credentials = credentials
         self._token = credentials.token.encode()
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._nonce = secrets.token_urlsafe(_NONCE_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it with a reason."""
         if scope["type"] != "http":
             return
         answer = self._refusal(scope) or self._app
-        await answer(scope, _Capped(receive), _with_headers(send))
+        body = _Capped(receive, scope.get(BODY_HASH))
+        await answer(scope, body, _with_headers(send, scope.get(TOLD, {})))
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
@@ -110,8 +117,8 @@ class AuthMiddleware:
         scope[KNOWN] = self._has_token(headers)
         if scope[KNOWN]:
             return None
-        path, visitor = scope["path"], self._browser(headers)
-        known = visitor is not None and holds_key(visitor, headers.get(PAGE_KEY, ""))
+        path, visitor = scope["path"], self._browser(scope, headers)
+        known = visitor is not None and self._has_key(scope, headers, visitor)
         scope[VISITOR], scope[BROWSER], scope[KNOWN] = visitor, visitor if known else None, known
         is_open = path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)
         if (visitor is not None or is_open) and not _is_ours(scope, headers):
@@ -124,9 +131,21 @@ class AuthMiddleware:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and secrets.compare_digest(given.encode(), self._token)
 
-    def _browser(self, headers: Headers) -> Browser | None:
+    def _browser(self, scope: Scope, headers: Headers) -> Browser | None:
         token = cookie_parser(headers.get("cookie", "")).get(self._credentials.cookie)
-        return self._credentials.browser(token) if token else None
+        browser = self._credentials.browser(token) if token else None
+        if browser is not None and browser.port not in {0, _own_port(scope)}:
+            return None
+        return browser
+
+    def _has_key(self, scope: Scope, headers: Headers, browser: Browser) -> bool:
+        signature = read_signature(headers.get(SIGNATURE, ""))
+        if signature is not None and signature.fits(scope, browser.key_hash, self._nonce):
+            scope[TOLD] = {PROOF: signature.proof(browser.key_hash)}
+            scope[BODY_HASH] = signature.body_hash
+            return True
+        scope[TOLD] = {NONCE: self._nonce}
+        return signature is None and holds_key(browser, headers.get(PAGE_KEY, ""))
 
 
 class BodyTooLarge(Exception):
@@ -138,10 +157,12 @@ class BodyTooSlow(Exception):
 
 
 class _Capped:
-    """Receives a body up to its cap and, all of it, within its time."""
+    """Receives a body up to its cap, within its time, and only the one that was signed."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, body_hash: str | None) -> None:
         self._receive = receive
+        self._body_hash = body_hash
+        self._hash = hashlib.sha256()
         self._deadline = asyncio.get_running_loop().time() + BODY_SECONDS
         self._left = MAX_BODY_BYTES
         self._whole = False
@@ -155,9 +176,12 @@ class _Capped:
         except TimeoutError as exc:
             raise BodyTooSlow from exc
         self._left -= len(message.get("body", b""))
+        self._hash.update(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         if self._left < 0:
             raise BodyTooLarge
+        if self._whole and self._body_hash not in {None, self._hash.hexdigest()}:
+            raise HTTPException(400, "this is not the body that was signed")
         return message
 
 
@@ -167,6 +191,17 @@ def host_name(header: str) -> str:
     if name.startswith("["):
         return name.partition("]")[0] + "]"
     return name.partition(":")[0]
+
+
+def _own_port(scope: Scope) -> int:
+    _, port = scope.get("server") or ("", 0)
+    return port or 0
+
+
+def _direct_port(request: Request) -> int:
+    """Return our port if the browser has the same one in its address bar, else 0."""
+    _, _, port = request.headers.get("host", "").strip().rpartition(":")
+    return _own_port(request.scope) if port == str(_own_port(request.scope)) else 0
 
 
 def _is_ours(scope: Scope, headers: Headers) -> bool:
@@ -191,11 +226,11 @@ def _wants_page(scope: Scope, headers: Headers) -> bool:
     return looks and not scope["path"].startswith(_SCRIPTS_FOLDERS)
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, told: Mapping[str, str]) -> Send:
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in (*_HEADERS.items(), *told.items()):
                 headers.setdefault(name, value)
         await send(message)
 
@@ -251,7 +286,10 @@ class SignInRoutes:
         by = " ".join(by.split())[:_MAX_NAME] or _user_name()
         before = request.scope.get(VISITOR)
         entry = await self._context.sign_in.spend(
-            key, by, instead_of=before if isinstance(before, Browser) else None
+            key,
+            by,
+            instead_of=before if isinstance(before, Browser) else None,
+            port=_direct_port(request),
         )
         if entry is None:
             return self._closed_door()
@@ -272,7 +310,8 @@ class SignInRoutes:
     async def welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Give a browser with a cookie the page that loads itself; tell any other how to get in."""
         if scope.get(VISITOR) is not None:
-            await HTMLResponse(self._renderer.bootstrap(), headers=_NO_STORE)(scope, receive, send)
+            html = self._renderer.bootstrap(scope[TOLD].get(NONCE, ""))
+            await HTMLResponse(html, headers=_NO_STORE)(scope, receive, send)
             return
         html = self._renderer.sign_in(
             key="",

@@ -150,9 +150,13 @@ class Renderer:
         template = self._environment.get_template(f"{name}.html")
         return template.render(viewer=viewer, page=name, **values)
 
-    def bootstrap(self) -> str:
-        """Return a page without anything in it, whose script asks for its content."""
-        return self._environment.get_template("bootstrap.html").render(preloaded=_PRELOADED)
+    def bootstrap(self, nonce: str) -> str:
+        """Return a page without anything in it, whose script asks for its content.
+
+        `nonce` is what it signs its requests with, beside the page key.
+        """
+        template = self._environment.get_template("bootstrap.html")
+        return template.render(preloaded=_PRELOADED, nonce=nonce)
 
     def after_sign_in(self, page_key: str, onward: str) -> str:
         """Return the page that gives a browser its page key and leads it on."""

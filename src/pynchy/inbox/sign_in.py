@@ -3,7 +3,7 @@
 Only hashes are kept, so the file lets nobody in. A link is spent once, by whoever presents it
 first; a browser stays signed in over restarts until its time is up or everybody is signed out.
 A browser has two secrets: a cookie, which it shows to every port of this machine, and a page key,
-which it shows to our pages alone. Only both together are a sign-in.
+which our pages sign with and nobody is sent. Only both together are a sign-in.
 """
 
 from __future__ import annotations
@@ -43,12 +43,17 @@ class OneTimeLink:
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """A browser that is signed in, and as whom its answers count."""
+    """A browser that is signed in, and as whom its answers count.
+
+    Its pages sign with `key_hash`. `port` is the host's, where nothing stood between them: to the
+    browser another port is another place, so that whoever comes from there is not that browser.
+    """
 
     hash: str
     by: str
     until: datetime
     key_hash: str = ""
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,12 @@ class SignIn:
         )
 
     async def spend(
-        self, key: str, by: str, instead_of: Browser | None = None
+        self, key: str, by: str, instead_of: Browser | None = None, port: int = 0
     ) -> BrowserKeys | None:
         """Use the link up and return a browser's secrets; None if the link is none any more.
 
-        `instead_of` is the same browser as it was signed in before; that ends.
+        `instead_of` is the same browser as it was signed in before; that ends. See Browser for
+        `port`.
         """
         async with self._lock:
             if not self.is_good(key):
@@ -114,7 +120,7 @@ class SignIn:
                 secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES)
             )
             until = self._now() + self._browser_ttl
-            browser = Browser(_hash(entry.token), by, until, _hash(entry.page_key))
+            browser = Browser(_hash(entry.token), by, until, _hash(entry.page_key), port)
             links = [link for link in self._kept.links if link.hash != _hash(key)]
             others = [b for b in self._kept.browsers if not instead_of or b.hash != instead_of.hash]
             await self._keep(links, [*others, browser][-_MAX_BROWSERS:])
@@ -165,7 +171,10 @@ class SignIn:
 
 
 def holds_key(browser: Browser, page_key: str) -> bool:
-    """True if the page key is the one that the browser was given with its cookie."""
+    """True if the page key is the one that the browser was given with its cookie.
+
+    Pages that are open since before an update still send it.
+    """
     return secrets.compare_digest(browser.key_hash, _hash(page_key))
 
 

@@ -1,12 +1,15 @@
 """Links work once and for a while; browsers stay until they are signed out."""
 
 import asyncio
+import hashlib
+import hmac
 import json
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from pynchy.http.page_signature import PageSignature
 from pynchy.inbox.sign_in import FILE_NAME, SignIn, forget_all, holds_key
 from pynchy.safe_folder import Folder
 from pynchy.testing import FakeClock
@@ -147,3 +150,8 @@ async def test_a_browser_from_before_there_were_page_keys_holds_none(
 
     assert browser is not None
     assert not any(holds_key(browser, key) for key in ("", entry.page_key))
+    scope = {"method": "GET", "raw_path": b"/", "query_string": b""}
+    signed = "request\nnonce\nchallenge\nGET\n/\nhash"
+    mac = hmac.new(b"", signed.encode(), hashlib.sha256).hexdigest()
+    signature = PageSignature("nonce", "challenge", "hash", mac)
+    assert not signature.fits(scope, browser.key_hash, "nonce")
