@@ -13,6 +13,7 @@ from pynchy.channels.slack.card_index import (
     CardIndex,
     Identity,
     PostedCard,
+    SessionChat,
     TaggedMessage,
     digest,
     read_tagged,
@@ -40,6 +41,11 @@ class Posting:
     request_id: RequestId
     questions: tuple[Question, ...]
     card: Card
+
+    @property
+    def session(self) -> SessionChat:
+        """Whose thread the card belongs into."""
+        return SessionChat(self.jid, self.card.group, self.card.session_id)
 
 
 class CardHistory:
@@ -79,9 +85,9 @@ class CardHistory:
 
     async def root_of_session(self, posting: Posting, channel: str) -> str | None:
         """Return the thread of the session's cards, if a recent message of the chat is one."""
-        session = digest(posting.card.session_id)
+        wanted = (posting.jid, posting.card.group, digest(posting.card.session_id))
         async for tagged in self._marked(channel, None, 1):
-            if (tagged.mark.session, tagged.mark.chat) == (session, posting.jid):
+            if (tagged.mark.chat, tagged.mark.group, tagged.mark.session) == wanted:
                 return tagged.thread or tagged.ts
         return None
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pynchy.channels.slack.blocks import CardLocation, CardMessage
 from pynchy.channels.slack.payloads import Payload, dict_in, is_ts
@@ -27,6 +27,14 @@ _MAX_THREADS = 5_000
 _POSTING_SECONDS = 30.0
 
 _Key = tuple[str, str]
+
+
+class SessionChat(NamedTuple):
+    """A session in a chat. Agents choose the ids, so a session is one group's and no other's."""
+
+    jid: str
+    group: GroupName
+    session_id: SessionId
 
 
 @dataclass(slots=True)
@@ -143,6 +151,11 @@ class PostedCard:
         )
 
     @property
+    def session(self) -> SessionChat:
+        """Whose thread it belongs into."""
+        return SessionChat(self.jid, self.group, self.session_id)
+
+    @property
     def since(self) -> float:
         """When its first message was posted."""
         return float(self.location.parts[0].ts) if self.location.parts else 0.0
@@ -163,7 +176,7 @@ class CardIndex:
         self._copies: dict[_Key, set[str]] = {}
         self._adrift: dict[tuple[GroupName, RequestId], PostedCard] = {}
         self._read: OrderedDict[_Key, None] = OrderedDict()
-        self._roots: dict[tuple[str, SessionId], str] = {}
+        self._roots: dict[SessionChat, str] = {}
         self._posting: dict[RequestId, list[asyncio.Event]] = {}
 
     def put(self, posted: PostedCard) -> None:
@@ -175,7 +188,7 @@ class CardIndex:
         self._open[key] = posted
         self._index(posted)
         if posted.session_id:
-            self._roots.setdefault((posted.jid, posted.session_id), posted.location.root)
+            self._roots.setdefault(posted.session, posted.location.root)
             while len(self._roots) > _MAX_OVER:
                 del self._roots[next(iter(self._roots))]
 
@@ -241,15 +254,15 @@ class CardIndex:
         while len(self._read) > _MAX_THREADS:
             self._read.popitem(last=False)
 
-    def root_of(self, jid: str, session_id: SessionId) -> str | None:
+    def root_of(self, session: SessionChat) -> str | None:
         """Return the thread of the session in that chat."""
-        return self._roots.get((jid, session_id))
+        return self._roots.get(session)
 
-    def set_root(self, jid: str, session_id: SessionId, root: str | None) -> None:
+    def set_root(self, session: SessionChat, root: str | None) -> None:
         """Let the session have that thread, or none."""
-        self._roots.pop((jid, session_id), None)
+        self._roots.pop(session, None)
         if root is not None:
-            self._roots[jid, session_id] = root
+            self._roots[session] = root
 
     @contextmanager
     def posting(self, request_id: RequestId) -> Iterator[None]:

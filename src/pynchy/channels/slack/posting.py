@@ -19,13 +19,14 @@ from pynchy.channels.slack.card_index import (
     DETAILS,
     CardIndex,
     PostedCard,
+    SessionChat,
     TaggedMessage,
     make_metadata,
 )
 from pynchy.channels.slack.render import SlackMessage, render
 from pynchy.channels.slack.web import Refused, ReplyLost, Web
 from pynchy.errors import CannotShow, ChannelUnavailable
-from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.model import GroupName, RequestId
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ class Poster:
         self._orphans = orphans
         self._thread_per_session = thread_per_session
         self._direct: dict[str, str] = {}
-        self._session_locks: LockMap[tuple[str, SessionId]] = LockMap()
+        self._session_locks: LockMap[SessionChat] = LockMap()
 
     async def post(self, posting: Posting) -> CardLocation:
         """Return where the card is. Raise ChannelUnavailable if it could not be shown."""
@@ -158,17 +159,17 @@ class Poster:
             return await self._post_where(posting, channel, thread)
 
     async def _post_where(self, posting: Posting, channel: str, thread: str | None) -> CardLocation:
-        session = posting.card.session_id
-        if not (self._thread_per_session and thread is None and session):
+        in_session = self._thread_per_session and thread is None and posting.card.session_id
+        if not in_session:
             return await self._post(posting, CardLocation(channel, (), thread))
         # The first card of a session must be there before the second can be put under it.
-        async with self._session_locks.of((posting.jid, session)):
+        async with self._session_locks.of(posting.session):
             return await self._post_in_session(posting, channel)
 
     async def find(self, posting: Posting) -> CardLocation | None:
         """Return where a card is that could not be posted for all we know; None if nowhere."""
         channel, thread = await self._chat(posting)
-        root = self._index.root_of(posting.jid, posting.card.session_id)
+        root = self._index.root_of(posting.session)
         for place in dict.fromkeys((thread, root)):
             found = await self._there(posting, CardLocation(channel, (), place))
             if there := [tagged for tagged in found if tagged.is_card]:
@@ -183,15 +184,14 @@ class Poster:
         return [tagged for tagged in found if tagged.is_card and tagged.ts not in known]
 
     async def _post_in_session(self, posting: Posting, channel: str) -> CardLocation:
-        jid, session = posting.jid, posting.card.session_id
-        root = self._index.root_of(jid, session) or await self._find_root(posting, channel)
+        root = self._index.root_of(posting.session) or await self._find_root(posting, channel)
         try:
             return await self._post(posting, CardLocation(channel, (), root), broadcast=True)
         except Refused as exc:
             if root is None or exc.error != "thread_not_found":
                 raise
         # Somebody has removed the first card.
-        self._index.set_root(jid, session, None)
+        self._index.set_root(posting.session, None)
         return await self._post(posting, CardLocation(channel, ()))
 
     async def _find_root(self, posting: Posting, channel: str) -> str | None:
@@ -200,7 +200,7 @@ class Poster:
         except ChannelUnavailable as exc:
             log.warning("slack.thread_search_failed", extra={"why": str(exc)})
             return None
-        self._index.set_root(posting.jid, posting.card.session_id, root)
+        self._index.set_root(posting.session, root)
         return root
 
     async def _post(
@@ -311,10 +311,8 @@ class Poster:
         posted = _shown(posting, location)
         if location.parts:
             self._index.end(location)
-        if self._index.root_of(posting.jid, posting.card.session_id) in {
-            p.ts for p in location.parts
-        }:
-            self._index.set_root(posting.jid, posting.card.session_id, None)
+        if self._index.root_of(posting.session) in {p.ts for p in location.parts}:
+            self._index.set_root(posting.session, None)
         if location.parts or in_doubt:
             self._orphans.add(posting, posted)
 
