@@ -1,6 +1,7 @@
 """What doctor finds, and what it advises."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -332,6 +333,24 @@ def test_a_box_that_would_give_the_data_folder_away_is_a_problem(
     found = box(tmp_path, monkeypatch, kind="docker", write=[str(tmp_path)])
 
     assert only(found, "holds pynchy's data folder").status is Status.PROBLEM
+
+
+def test_a_pipe_in_a_folder_to_read_which_a_box_can_write_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, elsewhere = tmp_path / "shown" / "inner", tmp_path / "elsewhere"
+    shown.mkdir(parents=True)
+    elsewhere.mkdir()
+    os.mkfifo(shown / "control")
+    os.mkfifo(elsewhere / "not-shown")
+    (shown / "link").symlink_to(elsewhere)
+
+    found = box(tmp_path, monkeypatch, kind="docker", read=[str(tmp_path / "shown")])
+
+    finding = only(found, "named pipe")
+    assert finding.status is Status.WARNING
+    assert str(shown / "control") in finding.detail
+    assert "not-shown" not in finding.detail
 
 
 def test_a_group_with_people_to_answer_has_nothing_said_of_them(tmp_path: Path) -> None:

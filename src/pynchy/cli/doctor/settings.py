@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 
 from agent_runner import cores
@@ -23,13 +26,16 @@ from pynchy.config import (
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
-from pynchy.launchers.box_folders import check_binds, find_program, writable_by_agents
+from pynchy.launchers.box_folders import check_binds, find_program, resolved, writable_by_agents
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
 from pynchy.misspelling import similar_group
 
 _SECONDS = 20.0
+# A folder to read may be a whole disk.
+_MAX_ENTRIES = 50_000
+_MAX_PIPES = 3
 
 _INSTALL = {PROGRAM: "apt-get install bubblewrap"}
 _CHECK = "settings"
@@ -47,6 +53,9 @@ def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Findi
         check_binds(launcher, data.path, name)
     except DeliveryFailed as exc:
         yield problem(check, f"its box cannot be made: {exc}", f"change the folders in {table}")
+    if pipes := list(islice(_pipes(resolved(launcher.read)), _MAX_PIPES)):
+        detail = f"its box can write a named pipe in a folder of read: {', '.join(map(str, pipes))}"
+        yield warning(check, detail, f"keep it elsewhere, or name other folders in {table}")
     name = PROGRAM if launcher.kind == "bubblewrap" else launcher.engine
     writable = writable_by_agents(settings.launchers(), data.path)
     try:
@@ -58,6 +67,16 @@ def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Findi
         yield _bubblewrap(check, program, group.agent_uid)
     else:
         yield from _engine(check, program, launcher)
+
+
+def _pipes(shown: Iterable[Path]) -> Iterator[Path]:
+    """Yield the named pipes: that a folder can only be read keeps nobody from writing to them."""
+    walks = (os.walk(path) for path in shown)
+    entries = (Path(folder, name) for walk in walks for folder, _, names in walk for name in names)
+    for entry in chain(shown, islice(entries, _MAX_ENTRIES)):
+        with suppress(OSError):
+            if stat.S_ISFIFO(entry.lstat().st_mode):
+                yield entry
 
 
 def _bubblewrap(check: str, program: str, uid: int | None) -> Finding:
