@@ -18,6 +18,8 @@ SessionId = NewType("SessionId", str)
 
 ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+# Agents choose these ids and people paste them: no shell may find anything to run in one.
+SESSION_PATTERN = r"[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+=-]{0,499}"
 
 
 class Kind(StrEnum):

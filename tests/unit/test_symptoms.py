@@ -127,6 +127,57 @@ def test_a_session_id_cannot_become_an_option_of_the_command(session_id: str) ->
         wire.read_request(envelope)
 
 
+@pytest.mark.parametrize(
+    "session_id",
+    [
+        "6f1c$(id)",
+        "`id`",
+        "a;id",
+        "a b",
+        "a|b",
+        "~root",
+        "a*",
+        "a{b,c}",
+        "a!1",
+        "\u009b2J",
+        "a\u202eb",
+    ],
+)
+async def test_a_session_id_that_a_shell_would_run_is_refused(
+    world: World, session_id: str
+) -> None:
+    with pytest.raises(MalformedRequest, match="session_id: letters") as refused:
+        await world.take(KEPT, "q0", ask({"question": "Go?"}, session_id=session_id))
+
+    assert refused.value.request_id == "q0"
+    assert world.index.get((GROUP, Q0)) is None
+    said = {"session_id": session_id, "event": "started", "request_id": "e1"}
+    body = json.dumps({"v": 1, "type": "session:event", **said}).encode()
+    event = wire.read_session_event(wire.read_envelope(body, "e1"))
+    with pytest.raises(MalformedRequest, match="session_id: letters"):
+        await world.tracker.heard(GROUP, event)
+    assert world.tracker.sessions() == []
+
+
+async def test_a_session_of_an_earlier_version_goes_on_under_its_odd_id(world: World) -> None:
+    odd = SessionId("nightly build (2)")
+    world.tracker.question_changed(make_pending(group=GROUP, session_id=odd))
+
+    await world.take(KEPT, "q0", ask({"question": "Go?"}, session_id=odd))
+
+    assert world.index.get((GROUP, Q0)) is not None
+
+
+@pytest.mark.parametrize(
+    "session_id",
+    ["6f1c2f0a-0d1c-4f6e-9d57-3d3f1f6d2b11", "ses_2b7FzQ", "web-team/nightly.2:a@b+c", "YWJj=="],
+)
+async def test_the_ids_of_real_programs_are_taken(world: World, session_id: str) -> None:
+    await world.take(KEPT, "q0", ask({"question": "Go?"}, session_id=session_id))
+
+    assert world.index.get((GROUP, Q0)) is not None
+
+
 @pytest.mark.parametrize(("value", "usable"), [("x", True), ("x\n", False), ("", False)])
 def test_a_session_id_has_no_line_break_at_its_end(value: str, *, usable: bool) -> None:
     assert wire.usable_session_id(value) is usable

@@ -107,8 +107,7 @@ class AskHandler:
         key = (question.group, question.request_id)
         if await self._ledger.find(key) is None:
             pending = await asyncio.to_thread(self._from_source, source, question)
-            self._check_room(pending)
-            _check_defaults(pending)
+            self._check(pending)
             with suppress(DuplicateRequest):
                 await self._ledger.record(pending)
 
@@ -134,10 +133,16 @@ class AskHandler:
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
         pending = await asyncio.to_thread(self._from_mailbox, group, request)
-        self._check_room(pending)
-        _check_defaults(pending)
+        self._check(pending)
         await self._ledger.record(pending)
         await self._lost_answers.confirm_activity(group, pending.session_id)
+
+    def _check(self, pending: PendingQuestion) -> None:
+        """Raise MalformedRequest if this cannot be asked."""
+        tracker = self._lost_answers.tracker
+        tracker.check_id((pending.group, pending.session_id), pending.request_id)
+        self._check_room(pending)
+        _check_defaults(pending)
 
     def _check_room(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if the group has as much open as it may have."""

@@ -58,14 +58,17 @@ def groups_of_settings(data: DataFolder) -> list[str]:
     """Return the groups in the settings of the running host, or else of one started here."""
     origin = data.origin()
     try:
-        return groups_in_settings(origin.path if origin else find_settings(None, os.environ))
+        named = groups_in_settings(origin.path if origin else find_settings(None, os.environ))
     except ConfigError:
         return []
+    # The file may be one that an agent has left here: what cannot be a group is not told on.
+    return [name for name in named if _GROUP.match(name)]
 
 
 def group_names(data: DataFolder) -> list[str]:
     """Return the groups that have a mailbox."""
     try:
-        return [path.name for path in data.ipc.iterdir() if (path / "tasks").is_dir()]
+        found = [path.name for path in data.ipc.iterdir() if (path / "tasks").is_dir()]
     except OSError:
         return []
+    return [name for name in found if _GROUP.match(name)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
 from pynchy.errors import PynchyError, UnknownQuestion
 from pynchy.exits import QuestionOver
+from pynchy.model import SESSION_PATTERN
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PATH = click.Path(path_type=Path)
+_PLAIN_WORD = re.compile(rf"{SESSION_PATTERN}\Z")
 
 
 class _Text(click.ParamType[str]):
@@ -72,16 +75,24 @@ def complete_groups(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a group: those of the settings, and those that have a mailbox."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
-
-    from pynchy.cli.mailbox import group_names, groups_of_settings  # noqa: PLC0415 - the same
+    from pynchy.cli.mailbox import group_names, groups_of_settings  # noqa: PLC0415 - seldom
 
     try:
         data = data_folder_of(ctx)
         found = sorted({*groups_of_settings(data), *group_names(data)})
     except PynchyError:
         return []  # A shell that completes must never be spoken to.
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    return _offered((name, None) for name in found if name.startswith(incomplete))
+
+
+def _offered(found: Iterable[tuple[str, str | None]]) -> list[CompletionItem]:
+    """Return the words, each with its help, that a shell can put into the line as they are.
+
+    Shells do not quote them, so that another one could be run at the next Enter.
+    """
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
+
+    return [CompletionItem(word, help=text) for word, text in found if _PLAIN_WORD.match(word)]
 
 
 def data_folder_of(ctx: click.Context) -> DataFolder:
@@ -106,9 +117,6 @@ def shared_path(ctx: click.Context, name: str) -> Path | None:
     given = ctx.find_root().params.get(name)
     return given if isinstance(given, Path) else None
 
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _COMPLETION_SECONDS = 0.5
 _HELP_WIDTH = 60
@@ -191,42 +199,30 @@ def user_name() -> str:
 
 
 def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
-
     try:
-        pending = _listed(data_folder_of(ctx))
+        pending = HostClient.of(data_folder_of(ctx), _COMPLETION_SECONDS).pending()
+        return _offered(
+            (view["short_id"], one_line(str(view["questions"][0]["question"]), _HELP_WIDTH))
+            for view in pending
+            if view["short_id"].startswith(incomplete.removeprefix("#").lower())
+        )
     except (PynchyError, OSError, KeyError, TypeError):
         return []  # A shell that completes must never be spoken to.
-    return [
-        CompletionItem(view["short_id"], help=one_line(_question_of(view), _HELP_WIDTH))
-        for view in pending
-        if view["short_id"].startswith(incomplete.removeprefix("#").lower())
-    ]
 
 
 def _complete_sessions(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
-
     try:
         sessions = HostClient.of(data_folder_of(ctx), _COMPLETION_SECONDS).sessions()
-        return [
-            CompletionItem(view["session_id"], help=one_line(_about(view), _HELP_WIDTH))
+        return _offered(
+            (view["session_id"], one_line(_about(view), _HELP_WIDTH))
             for view in sessions
             if view["state"] != "ended" and view["session_id"].startswith(incomplete)
-        ]
+        )
     except (PynchyError, OSError, KeyError, TypeError):
         return []  # A shell that completes must never be spoken to.
 
 
 def _about(view: dict[str, Any]) -> str:
     return f"{view['group']}: {view['task'] or view['agent'] or view['state']}"
-
-
-def _listed(data: DataFolder) -> list[dict[str, Any]]:
-    return HostClient.of(data, _COMPLETION_SECONDS).pending()
-
-
-def _question_of(view: dict[str, Any]) -> str:
-    return str(view["questions"][0]["question"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import shlex
 import sys
 import time
 from datetime import UTC, datetime
@@ -263,8 +264,8 @@ class FollowedSession:
                 self._take_news(wait=False)
         except KeyboardInterrupt:
             self._say(
-                f"Detached; the session goes on. See it with: pynchy sessions; "
-                f"end it with: pynchy stop {self._session_id}"
+                "Detached; the session goes on. See it with: pynchy sessions; "
+                f"end it with: pynchy stop {clean(shlex.quote(self._session_id))}"
             )
             return EXIT_INTERRUPTED
         return self._farewell()

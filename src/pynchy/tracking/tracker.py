@@ -133,6 +133,11 @@ class SessionTracker(QuestionObserver):
         """See SessionTable; of several, the one that has a runner of ours."""
         return self._table.find(target, lambda s: bool(self.liveness.runner_on(*s.key)))
 
+    def check_id(self, key: SessionKey, request_id: str) -> None:
+        """Raise MalformedRequest for an id that no new session may have. Known ones go on."""
+        if key[1] and key not in self._table:
+            wire.check_session_id(key[1], request_id)
+
     def question_changed(self, pending: PendingQuestion) -> None:
         """Know the question's session, and look at it soon."""
         if not pending.session_id:
@@ -147,6 +152,7 @@ class SessionTracker(QuestionObserver):
     async def heard(self, group: GroupName, event: wire.SessionEvent) -> None:
         """Take what a runner says of its session. The same word again is not told again."""
         key = (group, SessionId(event.session_id))
+        self.check_id(key, event.request_id)
         known = self._table.get(key) or self._new(key)
         said = f"{event.event}: {event.detail}" if event.detail else event.event.value
         if event.event is wire.SessionWord.DENIED:

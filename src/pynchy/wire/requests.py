@@ -25,7 +25,15 @@ from pydantic import (
 from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
-from pynchy.model import GROUP_PATTERN, ID_PATTERN, AcceptsText, Option, Question, Urgency
+from pynchy.model import (
+    GROUP_PATTERN,
+    ID_PATTERN,
+    SESSION_PATTERN,
+    AcceptsText,
+    Option,
+    Question,
+    Urgency,
+)
 from pynchy.unicode_safety import strip_hidden
 from pynchy.wire.common import VERSION
 
@@ -33,14 +41,15 @@ MAX_REQUEST_BYTES = 256 * 1024
 MAX_DEPTH = 16
 _BRIEF = 40
 _MAX_DETAIL = 500
-_MAX_SESSION_ID_LENGTH = 500
 SESSION_EVENT = "session:event"
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
 _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
+_USABLE_SESSION_ID = re.compile(rf"{SESSION_PATTERN}\Z")
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
 ShortText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
 # It becomes an argument of the launcher's command: never an option, never a control character.
+# Sessions of earlier versions may have such an id; for a new one see `usable_session_id`.
 _SESSION_ID = r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$"
 SessionIdText = Annotated[str, StringConstraints(max_length=500, pattern=_SESSION_ID)]
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
@@ -251,8 +260,18 @@ def usable_group(value: str) -> bool:
 
 
 def usable_session_id(value: str) -> bool:
-    """True if the value can be the id of a session."""
-    return 0 < len(value) <= _MAX_SESSION_ID_LENGTH and re.fullmatch(_SESSION_ID, value) is not None
+    """True if the value can be the id of a new session."""
+    return _USABLE_SESSION_ID.match(value) is not None
+
+
+def check_session_id(value: str, request_id: str) -> None:
+    """Raise MalformedRequest if the value cannot be the id of a new session."""
+    if not usable_session_id(value):
+        raise MalformedRequest(
+            "session_id: letters, digits and _ . : @ / + = - only, neither = nor - first, and at"
+            " most 500 of them",
+            request_id,
+        )
 
 
 def read_request(envelope: Envelope) -> Request:

@@ -62,12 +62,13 @@ def test_completion_scripts_are_printed(run: Run, shell: str) -> None:
     assert "_PYNCHY_COMPLETE" in result.stdout
 
 
-def complete(words: str, data: Path) -> list[str]:
+def complete(words: str, data: Path, cwd: Path | None = None) -> list[str]:
     env = {"_PYNCHY_COMPLETE": "bash_complete", "COMP_WORDS": words, "PYNCHY_DATA_DIR": str(data)}
     code = "from pynchy.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=env | {"COMP_CWORD": str(len(words.split(" ")) - 1), "HOME": str(data)},
+        cwd=cwd,
         capture_output=True,
         check=False,
         text=True,
@@ -92,6 +93,28 @@ def test_sessions_are_completed_from_the_running_host(host: Host) -> None:
 
     assert complete("pynchy stop ", host.data.path) == ["other-1", "mine-1"]
     assert complete("pynchy stop mi", host.data.path) == ["mine-1"]
+
+
+def test_what_an_agent_wrote_is_never_completed_into_a_command_that_the_shell_runs(
+    host: Host, tmp_path: Path
+) -> None:
+    for session_id in ("good-1", "old-1"):
+        host.ask("Why?", session_id=session_id)
+    host.stop()
+    # Earlier versions took any id, and their records are read.
+    for record in (host.data.ipc / "web-team" / "pending_questions").iterdir():
+        record.write_text(record.read_text().replace("old-1", "6f1c$(touch\u00a0pwned)"))
+    host.start()
+    until(lambda: {s["state"] for s in host.client.sessions()} >= {"waiting"})
+    (host.data.ipc / "`id`" / "tasks").mkdir(parents=True)
+    (tmp_path / "pynchy.toml").write_text('[groups."$(id)"]\n[groups.planned]\n')
+
+    assert len(host.client.sessions()) >= 2
+    assert complete("pynchy stop ", host.data.path) == ["good-1"]
+    assert complete("pynchy run ", host.data.path) == ["web-team"]
+    host.stop()
+    assert complete("pynchy run ", host.data.path, cwd=tmp_path) == ["planned", "web-team"]
+    host.start()
 
 
 @pytest.mark.parametrize("command", ["history --group", "ask --group", "mcp --group", "run"])

@@ -44,6 +44,29 @@ def test_ctrl_c_detaches_says_so_and_leaves_the_session_alone(host: Host, run: R
     until(lambda: host.client.sessions()[0]["state"] == "ended")
 
 
+def test_the_command_that_is_told_at_detaching_has_an_odd_id_quoted(host: Host) -> None:
+    odd = "6f1c$(id)\u202e"
+    host.ask("Why?", session_id="old-1")
+    host.stop()
+    for record in (host.data.ipc / "web-team" / "pending_questions").iterdir():
+        record.write_text(record.read_text().replace("old-1", odd))
+    host.start()
+    until(lambda: any(s["session_id"] == odd for s in host.client.sessions()))
+    process = start_pynchy(host, "log", odd, "--follow", stderr=subprocess.PIPE)
+    until(lambda: _follows(process.pid))
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+
+    assert process.returncode == 130
+    assert err.rstrip().endswith("pynchy stop '6f1c$(id)⟨U+202E⟩'")
+
+
+def _follows(pid: int) -> bool:
+    """True once the process has the thread that hears what happens."""
+    return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+
+
 def test_the_session_of_a_command_is_started_with_a_prompt_from_stdin(host: Host, run: Run) -> None:
     process = start_pynchy(
         host, "run", "web-team", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE
