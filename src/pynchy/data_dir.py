@@ -18,10 +18,11 @@ from typing import Self
 from pynchy.errors import ConfigError, DataFolderBusy, HostError, NoHost
 from pynchy.own_program import own_call
 from pynchy.safe_folder import Folder, UnsafeFile
-from pynchy.status_line import is_held
+from pynchy.status_line import is_held, read_announced
 
 SETTINGS_NAME = "pynchy.toml"
 
+_ANNOUNCED = "host.json"
 _SERVED_WITH = "settings.json"
 _TOKEN_BYTES = 32
 _CAP = 4_096
@@ -163,6 +164,7 @@ class DataFolder:
         self.audit = self.path / "audit"
         self.folder = Folder(self.path)
         self._lock: int | None = None
+        self._announced: int | None = None
 
     def make(self) -> None:
         """Create it for its owner alone. Raise HostError if that cannot be done."""
@@ -188,11 +190,14 @@ class DataFolder:
                     f"{self.path}: another pynchy host uses this data folder; "
                     "stop it, or choose another folder with --data-dir"
                 ) from exc
+            # A host that was killed has left it, and its port may be anybody's by now.
+            self.folder.remove(_ANNOUNCED)
             self.folder.clear_temporary()
             self._lock = fd
             yield
         finally:
             self._lock = None
+            self._unlock_announced()
             os.close(fd)
 
     def is_ours(self) -> bool:
@@ -224,12 +229,21 @@ class DataFolder:
         return self._read_token()
 
     def announce(self, url: str, origin: SettingsSource | None = None) -> None:
-        """Write down where the host is, and where its settings come from if that is known."""
-        body: dict[str, object] = {"url": url, "pid": os.getpid()}
+        """Write down where the host is, and where its settings come from if that is known.
+
+        The file is locked, so that nobody believes it once this process is gone.
+        """
+        body: dict[str, object] = {"url": url, "pid": os.getpid(), "locked": True}
         if origin is not None:
             path = None if origin.path is None else str(origin.path)
             body["settings"] = {"file": path, "digest": origin.digest}
-        self.folder.replace("host.json", json.dumps(body).encode())
+        # Locked under another name: whoever looks at it would be in the way of the lock.
+        draft = f"{_ANNOUNCED}.new"
+        self.folder.replace(draft, json.dumps(body).encode())
+        self._unlock_announced()
+        self._announced = self.folder.open_file(draft)
+        fcntl.flock(self._announced, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.folder.rename(draft, _ANNOUNCED)
         if origin is not None and origin.path != self._served_with():
             self._remember(origin.path)
 
@@ -266,7 +280,13 @@ class DataFolder:
     def retract(self) -> None:
         """Say that there is no host any more, unless the folder is another host's by now."""
         if self.is_ours():
-            self.folder.remove("host.json")
+            self.folder.remove(_ANNOUNCED)
+        self._unlock_announced()
+
+    def _unlock_announced(self) -> None:
+        if self._announced is not None:
+            os.close(self._announced)
+            self._announced = None
 
     def is_locked(self) -> bool:
         """True while a host runs."""
@@ -279,7 +299,7 @@ class DataFolder:
         """Return where the running host is. Raise NoHost if there is none."""
         try:
             if self.is_locked():
-                url = json.loads(self.folder.read("host.json", _HOST_CAP))["url"]
+                url = read_announced(self.folder.open_file(_ANNOUNCED))["url"]
                 return HostAddress(str(url), self._read_token())
         except (OSError, UnsafeFile, ValueError, KeyError):
             pass
@@ -292,7 +312,7 @@ class DataFolder:
         """Return where the running host's settings come from; None if there is no telling."""
         try:
             if self.is_locked():
-                told = json.loads(self.folder.read("host.json", _HOST_CAP))["settings"]
+                told = read_announced(self.folder.open_file(_ANNOUNCED))["settings"]
                 path = None if told["file"] is None else Path(str(told["file"]))
                 return SettingsSource(path, str(told["digest"]))
         except (OSError, UnsafeFile, ValueError, KeyError, TypeError):

@@ -70,7 +70,7 @@ def get_object(url: str, token: str, path: str, seconds: float) -> dict[str, Any
 def _line(folder: str) -> str:
     if not is_held(_open(f"{folder}/host.lock")):
         return ""
-    url = str(json.loads(_read(f"{folder}/host.json"))["url"])
+    url = str(read_announced(_open(f"{folder}/host.json"))["url"])
     token = _read(f"{folder}/token").strip()
     try:
         return short_line(get_object(url, token, "/api/status", _LINE_SECONDS))
@@ -103,6 +103,24 @@ def is_held(fd: int) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+def read_announced(fd: int) -> dict[str, Any]:
+    """Return what a host has written into the open `host.json`, which is closed.
+
+    Raise ValueError unless that host runs: what a killed one has left names a port that may be
+    anybody's by now, and must be told no token.
+    """
+    try:
+        told = json.loads(os.read(fd, _MAX_BYTES))
+    except BaseException:
+        os.close(fd)
+        raise
+    is_current = is_held(fd)
+    # Hosts of earlier versions do not lock it.
+    if not isinstance(told, dict) or (told.get("locked") and not is_current):
+        raise ValueError("it is not by a host that runs")
+    return told
 
 
 def _open(path: str) -> int:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +15,9 @@ import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy, until
 
 from pynchy import status_line
-from pynchy.data_dir import DataFolder, data_dir
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder, SettingsSource, data_dir
+from pynchy.errors import NoHost
 from pynchy.status_line import _data_dir
 
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}
@@ -83,6 +86,59 @@ def test_a_host_that_does_not_answer_is_told_of_in_the_bar(
         status_line.show_line(["status", "--line", "--data-dir", str(tmp_path)], {})
 
     assert capfd.readouterr().out == "⚠ pynchy does not answer\n"
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[socket.socket]:
+    """Listens at the port of a host that was killed, whose data folder is `tmp_path`."""
+    data = DataFolder(tmp_path)
+    data.make()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        with data.locked():
+            data.token()
+            data.announce(f"http://127.0.0.1:{stranger.getsockname()[1]}", SettingsSource())
+        stranger.setblocking(False)  # noqa: FBT003 - as it is called
+        yield stranger
+
+
+def test_the_token_is_not_told_to_who_has_the_port_of_a_killed_host_while_the_next_one_starts(
+    tmp_path: Path, stranger: socket.socket, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with DataFolder(tmp_path).locked():
+        status_line.show_line(["status", "--line", "--data-dir", str(tmp_path)], {})
+        with pytest.raises(NoHost):
+            HostClient.of(DataFolder(tmp_path))
+
+    assert capfd.readouterr().out == "\n"
+    with pytest.raises(BlockingIOError):
+        stranger.accept()
+
+
+def test_the_token_is_not_told_in_the_moment_after_the_next_host_has_the_lock(
+    tmp_path: Path, stranger: socket.socket, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (tmp_path / "host.json").exists()
+
+    with (tmp_path / "host.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        status_line.show_line(["status", "--line", "--data-dir", str(tmp_path)], {})
+        with pytest.raises(NoHost):
+            HostClient.of(DataFolder(tmp_path))
+        assert DataFolder(tmp_path).origin() is None
+
+    assert capfd.readouterr().out == "\n"
+    with pytest.raises(BlockingIOError):
+        stranger.accept()
+
+
+def test_a_host_of_an_earlier_version_is_still_found(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    data.make()
+    with data.locked():
+        data.token()
+        (tmp_path / "host.json").write_text('{"url": "http://127.0.0.1:1", "pid": 1}')
+
+        assert data.host().url == "http://127.0.0.1:1"
 
 
 def test_a_host_that_says_something_else_leaves_the_bar_empty(
