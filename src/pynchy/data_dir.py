@@ -244,7 +244,7 @@ class DataFolder:
         self._announced = self.folder.open_file(draft)
         fcntl.flock(self._announced, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.folder.rename(draft, _ANNOUNCED)
-        if origin is not None and origin.path != self._served_with():
+        if origin is not None and not self._was_served_with(origin.path):
             self._remember(origin.path)
 
     def check_found(self, found: Path | None) -> None:
@@ -255,23 +255,35 @@ class DataFolder:
         last = self._served_with()
         if found is None or last is None or found.absolute().parent != Path.cwd():
             return
-        if not _is_there(last) or SettingsSource(last).is_file(found):
+        if last.is_file(found) or (last.path and not _is_there(last.path)):
             return
-        here, there = (shlex.quote(str(path)) for path in (found.absolute(), last))
+        here = shlex.quote(str(found.absolute()))
+        other = f"    --config {shlex.quote(str(last.path))}\n" if last.path else ""
         raise ConfigError(
-            f"{found.absolute()}: lies in this folder, but the host last ran with {last}\n"
-            "  settings can start programs, so say which file you mean:\n"
-            f"    --config {there}\n"
+            f"{found.absolute()}: lies in this folder, but the host last ran with "
+            f"{last.path or 'no settings file'}\n"
+            f"  settings can start programs, so say which file you mean:\n{other}"
             f"    --config {here}"
         )
 
-    def _served_with(self) -> Path | None:
-        """Return the settings file that the last host had; None for none, or if it is unknown."""
+    def accept(self, written: Path) -> None:
+        """Let the file count that a person has just made, if the last host had none."""
+        if self._was_served_with(None):
+            self._remember(written.absolute())
+
+    def _was_served_with(self, path: Path | None) -> bool:
+        last = self._served_with()
+        return last is not None and last.path == path
+
+    def _served_with(self) -> SettingsSource | None:
+        """Return where the settings of the last host came from; None if that is unknown."""
         try:
             path = json.loads(self.folder.read(_SERVED_WITH, _HOST_CAP))["file"]
         except (OSError, UnsafeFile, ValueError, KeyError, TypeError):
             return None
-        return Path(path) if isinstance(path, str) else None
+        if path is None:
+            return SettingsSource()
+        return SettingsSource(Path(path)) if isinstance(path, str) else None
 
     def _remember(self, settings: Path | None) -> None:
         path = None if settings is None else str(settings)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from pynchy.cli.options import shared_path
+from pynchy.cli.options import data_folder_of, shared_path
 from pynchy.config import example_settings
 from pynchy.data_dir import SETTINGS_NAME
 from pynchy.errors import ConfigError
@@ -32,6 +33,8 @@ def init_command(ctx: click.Context, path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         path /= SETTINGS_NAME
     _write(path, force=force)
+    with suppress(ConfigError):  # without a home there is no host that has run before
+        data_folder_of(ctx).accept(path)
     where = "" if path == Path(SETTINGS_NAME) else f" --config {path}"
     click.echo(f"Wrote {path}. Next:")
     click.echo("  edit it            every setting is there, as a comment with its default")

@@ -57,7 +57,10 @@ def data_dir_option(function: F) -> F:
 
 
 def config_option(function: F) -> F:
-    """Add --config; without it the group's option, the environment, then the usual places."""
+    """Add --config; without it the group's option, the environment, then the usual places.
+
+    A file that nobody named is refused if it may be an agent's: see `DataFolder.check_found`.
+    """
     return click.option(
         "--config",
         type=_PATH,
@@ -108,7 +111,12 @@ def _data_folder(
 
 
 def _settings_path(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
-    return data_dir.find_settings(value or shared_path(ctx, "config"), os.environ)
+    named = value or shared_path(ctx, "config")
+    found = data_dir.find_settings(named, os.environ)
+    if found is not None and not (named or os.environ.get("PYNCHY_CONFIG")):
+        # What is given is read before what is not: --data-dir is known by now.
+        data_folder_of(ctx).check_found(found)
+    return found
 
 
 def shared_path(ctx: click.Context, name: str) -> Path | None:

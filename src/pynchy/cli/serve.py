@@ -59,8 +59,8 @@ def serve_command(  # noqa: PLR0913 - one for each option
 
     Prints one line with its address when it is ready. Its log says which settings file it has read:
     --config, else PYNCHY_CONFIG, else pynchy.toml in this folder, else
-    ~/.config/pynchy/pynchy.toml. If the host last ran with another file, the one in this folder
-    has to be named. A port that you choose (here or in the settings) must be free; if
+    ~/.config/pynchy/pynchy.toml. If the host last ran with another file or none, the one in this
+    folder has to be named. A port that you choose (here or in the settings) must be free; if
     the default, 8765, is taken, another one is used. At a terminal it also prints a link that
     signs a browser in to the inbox, with a code to scan where a phone can reach it
     (http.public_url). Stop it with Ctrl-C or SIGTERM; what is open stays open and is taken up at
@@ -72,8 +72,6 @@ def serve_command(  # noqa: PLR0913 - one for each option
     """
     set_up_logging(log_level, LogFormat(log_format))
     is_named = _was_asked_for(ctx)
-    if not is_named:
-        data.check_found(config)
     origin = SettingsSource.of(config)
     settings = load_settings(config)
     if port is not None:

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.cli.support import Run
 
 from pynchy.config import HttpSettings
+from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.http.server import listen
 
 COMMAND = (sys.executable, "-c", "from pynchy.cli import main; main()")
@@ -126,6 +127,67 @@ def test_settings_that_an_agent_left_in_its_workspace_won_over_those_of_the_pers
     assert f"the host last ran with {own}" in doctor
     assert f'file="{planted}"' in named
     assert f"Warning: the settings are those of {planted}" in known
+
+
+def test_settings_that_an_agent_left_were_taken_by_a_host_that_had_run_without_any(
+    tmp_path: Path,
+) -> None:
+    _, first = serve(tmp_path, "--port", "0")
+    planted = tmp_path / "pynchy.toml"
+    planted.write_text(f'{PORT}[groups.team.launcher]\ncommand = ["true"]\n')
+
+    refused, why = serve(tmp_path, "--port", "0")
+    doctor = run_in(tmp_path, "doctor")
+    _, named = serve(tmp_path, "--config", "pynchy.toml")
+    _, known = serve(tmp_path)
+
+    assert 'file="no file' in first
+    assert refused == ""
+    assert "the host last ran with no settings file" in why
+    assert f"--config {planted}" in why
+    assert "the host last ran with no settings file" in doctor
+    assert f'file="{planted}"' in named + known
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "slack check",
+        "whatsapp pair",
+        "whatsapp status",
+        "whatsapp groups",
+        "whatsapp logout --force",
+        "connect claude --resume --scope project --yes",
+    ],
+)
+def test_settings_that_an_agent_left_in_its_workspace_were_read_by_other_commands(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    own, victim, planted = (tmp_path / n for n in ("own.toml", "victim", "pynchy.toml"))
+    own.touch()
+    victim.write_text("precious")
+    data = DataFolder(tmp_path / "data")
+    data.make()
+    with data.locked():
+        data.announce("http://127.0.0.1:1", SettingsSource.of(own))
+        data.retract()
+    with socket.create_server(("127.0.0.1", 0)) as agent:
+        url = f"http://127.0.0.1:{agent.getsockname()[1]}/api/"
+        tables = f'[channels.slack]\napi_url = "{url}"\n[channels.whatsapp]\nstore = "{victim}"\n'
+        planted.write_text(tables)
+        monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-1")
+        monkeypatch.setenv("SLACK_APP_TOKEN", "xapp-1")
+        agent.setblocking(False)  # noqa: FBT003 - as it is called
+
+        refused = run(*command.split())
+
+        with pytest.raises(BlockingIOError):
+            agent.accept()
+    assert refused.exit_code == 1
+    assert f"the host last ran with {own}" in refused.stderr
+    assert f"--config {planted}" in refused.stderr
+    assert victim.read_text() == "precious"
+    assert planted.read_text() == tables
 
 
 def test_settings_of_the_folder_count_once_those_of_the_last_host_are_gone(tmp_path: Path) -> None:
