@@ -2,8 +2,10 @@
 
 import asyncio
 import inspect
+import select
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 # Generous: it is only spent when something is broken.
@@ -24,3 +26,11 @@ async def until(
             return found
         assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what}"
         await asyncio.sleep(PAUSE_SECONDS)
+
+
+def hung_up_on(socks: Iterable[socket.socket]) -> int:
+    """Return how many of the connections the other side has ended; nothing is read."""
+    poll = select.poll()
+    for sock in socks:
+        poll.register(sock, select.POLLRDHUP)
+    return len(poll.poll(0))

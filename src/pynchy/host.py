@@ -38,8 +38,9 @@ from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext, cookie_name, make_link
 from pynchy.http.pages import InboxPages
-from pynchy.http.server import HttpServer, listen, names_of, url_of
+from pynchy.http.server import listen, names_of, url_of
 from pynchy.http.sessions import SessionContext
+from pynchy.http_connections import HttpServer
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import SignIn
 from pynchy.ipc.intake import Intake, Rate, Registry

@@ -43,7 +43,7 @@ from pynchy.errors import (
 )
 from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
-from pynchy.http.auth import KNOWN, BodyTooLarge, BodyTooSlow
+from pynchy.http.auth import BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import Body, Name, json_response
 from pynchy.http.context import (
     BROWSER,
@@ -57,6 +57,7 @@ from pynchy.http.context import (
 from pynchy.http.groups import group_routes
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import session_routes
+from pynchy.http_connections import KNOWN
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
 from pynchy.pending.base import HistoryQuery
 

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pynchy.http.context import BROWSER, HttpContext
 from pynchy.http.page_signature import NONCE, PROOF, SIGNATURE, read_signature
+from pynchy.http_connections import KNOWN
 from pynchy.inbox.render import ASSETS, BUILD, Renderer, media_type
 from pynchy.inbox.sign_in import Browser, holds_key
 
@@ -36,8 +37,6 @@ PAGE_KEY = "pynchy-page-key"
 # In the scope of a request: what is told with the reply, and what its body must be.
 TOLD = "pynchy.told"
 BODY_HASH = "pynchy.body_hash"
-# In the scope of a request from somebody who may see everything.
-KNOWN = "pynchy.known"
 _MAX_NUMBER_LENGTH = 18
 _NONCE_BYTES = 16
 _SAFE_METHODS = frozenset({"GET", "HEAD"})

@@ -19,7 +19,8 @@ from tests.prove.hostile.watching import Bystander, descriptors, is_healthy, pid
 from tests.prove.load.people import opened
 from tests.waiting import until
 
-from pynchy.http import auth, server
+from pynchy import http_connections
+from pynchy.http import auth
 
 ANSWER = json.dumps({"values": ["1"], "by": "mallory"}).encode()
 READS = ("/api/pending", "/api/history", "/api/events", "/api/questions/{id}", "/", "/x")
@@ -341,7 +342,7 @@ async def test_a_drip_holds_its_line_no_longer_than_the_limit_and_nobody_else(
 ) -> None:
     if proof.scale == "sample":
         assert auth.BODY_SECONDS <= 10  # how long it takes in earnest
-        assert server.HEAD_SECONDS <= 10
+        assert http_connections.HEAD_SECONDS <= 10
         return
     line = f"POST /api/questions/{victim}/answer"
     whole = head(line, "Content-Length: 9999", token=shared_host.token())

@@ -6,20 +6,26 @@ Either is tried until it works, watched, and started again when it fails.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
-from slack_bolt.app.async_server import AsyncSlackAppServer
+from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
 from slack_bolt.async_app import AsyncApp
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.errors import ChannelUnavailable
+from pynchy.http_connections import Connection, HttpServer, bind
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +39,8 @@ _DOUBT_SECONDS = 300.0
 _TICKET = re.compile(r"(ticket=)[^&\s'\")]+")
 
 PATH = "/slack/events"
+_MAX_BODY_BYTES = 1024 * 1024
+_NO_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 _POLL_SECONDS = 60.0
 
 
@@ -200,8 +208,14 @@ def _discreet_logger() -> logging.Logger:
     return made
 
 
+class _SlackConnection(Connection):
+    """Slack makes few; whoever else makes them must leave the host enough."""
+
+    share = 16
+
+
 class Endpoint(Link):
-    """Listens at an address of its own."""
+    """Listens at an address of its own. Anybody may connect: only Slack can sign."""
 
     def __init__(self, app: AsyncApp, host: str, port: int, owner: Owner) -> None:
         super().__init__()
@@ -209,25 +223,28 @@ class Endpoint(Link):
         self._host = host
         self._port = port
         self._owner = owner
-        self._runner: web.AppRunner | None = None
+        self._server: HttpServer | None = None
+        self._serving: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """See Link."""
         await self._owner.identify()
-        server = AsyncSlackAppServer(self._port, PATH, self._app, self._host)
-        self._runner = web.AppRunner(server.web_app, access_log=None)
-        await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self._host, self._port).start()
+            socks = await asyncio.to_thread(_listen, self._host, self._port)
         except OSError as exc:
             where = f"{self._host}:{self._port}"
             raise ChannelUnavailable(f"cannot listen at {where}: {exc.strerror}") from exc
+        app = Starlette(routes=[Route(PATH, self._take, methods=["POST"])])
+        self._server = HttpServer(app, _SlackConnection)
+        self._serving = asyncio.create_task(self._server.serve_on(*socks), name="slack endpoint")
         self._owner.arrived()
 
     async def watch(self) -> None:
         """See Link. Slack may call us though we cannot call it: go on listening."""
-        while True:
-            await asyncio.sleep(_POLL_SECONDS)
+        while self._serving is not None:
+            ended, _ = await asyncio.wait({self._serving}, timeout=_POLL_SECONDS)
+            if ended:
+                raise ChannelUnavailable("the endpoint for Slack has ended; opening it again")
             try:
                 await self._owner.identify()
             except ChannelUnavailable as exc:
@@ -243,6 +260,39 @@ class Endpoint(Link):
 
     async def close(self) -> None:
         """See Link."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
+        server, self._server = self._server, None
+        serving, self._serving = self._serving, None
+        if server is not None and serving is not None:
+            server.should_exit = True
+            await serving
+
+    async def _take(self, request: Request) -> Response:
+        """Hand the request to Slack's library, which looks at its signature first."""
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _MAX_BODY_BYTES:
+                    return Response("too large", 413)
+            asked = to_async_bolt_request(request, bytes(body))
+        except (ClientDisconnect, UnicodeDecodeError):
+            return Response("not a whole text in UTF-8", 400)
+        return to_starlette_response(await self._app.async_dispatch(asked))
+
+
+def _listen(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen at each address of that name. Raise OSError if none can."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    socks: list[socket.socket] = []
+    for address in addresses:
+        try:
+            socks.append(bind(address, port, one_family=len(addresses) > 1))
+        except OSError as exc:
+            # A name may stand for an address of a family that this machine does not have.
+            if exc.errno in _NO_ADDRESS and (socks or address != addresses[-1]):
+                continue
+            for sock in socks:
+                sock.close()
+            raise
+    return socks
