@@ -225,7 +225,7 @@ class Machine(RuleBasedStateMachine):
         for agent in self.agents:
             if agent.group == group and agent.alive:
                 return agent
-        agent = Agent(group, f"session of {group}", f"l{len(self.agents)}")
+        agent = Agent(group, f"session-of-{group}", f"l{len(self.agents)}")
         self.agents.append(agent)
         lease = {"v": 1, "boot_id": read_boot_id(), "session_id": agent.session_id}
         self.lease_file(agent).write_text(json.dumps(lease))

@@ -100,7 +100,7 @@ class Workplace:
             mailbox = self.host.group(self.group)
             for name in ("tasks", "responses", "input"):
                 (mailbox / name).mkdir(parents=True, exist_ok=True)
-            asker = Asker(mailbox, session_id=f"session of {self.group}")
+            asker = Asker(mailbox, session_id=f"session-of-{self.group}")
             self._asker = await self._stack.enter_async_context(asker)
         return self._asker
 
