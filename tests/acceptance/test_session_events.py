@@ -100,7 +100,7 @@ async def test_a_flood_of_sessions_is_capped_and_costs_no_other_group_anything(
     flooding = MailboxAgent(host.group("flood"), "flood")
 
     for number in range(60):
-        say(flooding, session_id=f"flood {number}/../x")
+        say(flooding, session_id=f"flood-{number}/../x")
     await taken(flooding)
 
     def capped() -> bool:
