@@ -288,8 +288,7 @@ class PendingQuestion:
     @property
     def channel_name(self) -> str:
         """The channels that show it, joined for a listing."""
-        shown = [card.channel for card in self.cards if card.state is not CardState.FAILED]
-        return ", ".join(shown)
+        return ", ".join(c.channel for c in self.cards if c.state is not CardState.FAILED)
 
     @property
     def defaults_at(self) -> datetime | None:

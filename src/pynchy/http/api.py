@@ -249,14 +249,13 @@ class _ApiRoutes:
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
         pending = await self._find(request, body)
-        by = who(request, body.by)
-        return json_response(wire.pending_view(await self._context.delivery.retry(pending, by)))
+        pending = await self._context.delivery.retry(pending, who(request, body.by))
+        return json_response(wire.pending_view(pending))
 
     async def dismiss(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
-        pending = await self._find(request, body)
-        by = who(request, body.by)
-        return json_response(wire.pending_view(await self._context.delivery.dismiss(pending, by)))
+        found, by = await self._find(request, body), who(request, body.by)
+        return json_response(wire.pending_view(await self._context.delivery.dismiss(found, by)))
 
     async def agents(self, _request: Request) -> Response:
         views = await find_agents(self._context)

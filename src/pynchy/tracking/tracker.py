@@ -102,7 +102,7 @@ class SessionTracker(QuestionObserver):
         restless = {s.key for s in self._table if self._may_change_by_itself(s)}
         keys, self._changed = self._changed | restless, set()
         # Who waits for a person is not looked for, unless it may be parked or have given that up.
-        unsure = {key[0] for key in keys if not self._oldest_open(key) or self._has_given_up(key)}
+        unsure = {key[0] for key in keys if not self._open(key) or self._has_given_up(key)}
         leased = {group: await self.liveness.leased_sessions(group) for group in unsure}
         for session in [s for key in keys if (s := self._table.get(key))]:
             self._settle(session, leased.get(session.group, ()))
@@ -319,7 +319,7 @@ class SessionTracker(QuestionObserver):
     def _settle(self, session: Session, leased: Collection[SessionId]) -> None:
         """Bring the session into the state that it is found in."""
         is_leased = session.session_id in leased
-        if oldest := self._oldest_open(session.key):
+        if oldest := next(iter(self._open(session.key)), None):
             lives = is_leased or self._has_runner(session.key)
             if lives and not self._waits_for_answer(session.key):
                 self._turn(session, SessionState.WORKING, "")
@@ -352,9 +352,6 @@ class SessionTracker(QuestionObserver):
 
     def _open(self, key: SessionKey) -> list[PendingQuestion]:
         return [q for q in self._questions.in_session(*key) if q.state.waits_for_person]
-
-    def _oldest_open(self, key: SessionKey) -> PendingQuestion | None:
-        return next(iter(self._open(key)), None)
 
     def _has_runner(self, key: SessionKey) -> bool:
         if key in self._starting or self.liveness.runner_on(*key):
