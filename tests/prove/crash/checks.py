@@ -127,8 +127,11 @@ def check_cards(scenario: Scenario, history: Json, outcome: Json) -> None:
         cards = [card for card in stage.cards() if card["channel"] == channel]
         shown = [card for card in cards if card["what"] == "shown"]
         [ref] = [ref for ref in history["cards"] if ref["channel"] == channel]
-        if ref["state"] == "failed" or not ref["message_id"]:
-            # Somebody was first elsewhere: what may be there all the same is settled in vain.
+        if ref["state"] == "failed":
+            require(ref["error"], "it is known why a card was not shown", ref)
+            continue
+        if not ref["message_id"] and outcome["channel"] != channel:
+            # It failed, and somebody answered elsewhere before it was tried again.
             told = [e for e in stage.events() if e["type"] == "show_failed"]
             known = any(event["channel"] == channel and event["detail"] for event in told)
             require(known, "it is known why a card was not shown", ref)

@@ -79,6 +79,12 @@ class Point:
     def kills(self) -> bool:
         return self.fault in {"KILL", "TWICE"}
 
+    @property
+    def injection(self) -> str:
+        """How strace is told."""
+        fault = "signal=KILL" if self.kills else f"error={self.fault}"
+        return f"{self.call}:{fault}:when={self.number}"
+
     def second(self) -> Self:
         """Return where the next host dies: anywhere early, and the same in every run."""
         chance = random.Random(str(self))  # noqa: S311 - a repeatable choice, not a secret
@@ -105,12 +111,15 @@ class Click:
 class Tracer:
     """strace on one thread: it counts, or makes the n-th call fail or deadly."""
 
-    def __init__(self, thread_id: int, output: Path, calls: str, inject: str | None = None) -> None:
+    def __init__(
+        self, thread_id: int, output: Path, calls: str, point: Point | None = None
+    ) -> None:
         self.output = output
+        self._point = point
         self._errors = output.with_suffix(".err")
         command = ["strace", "-y", "-s", "0", "-a", "1", "-p", str(thread_id), "-o", str(output)]
         command += ["-e", f"trace={calls}", "-e", "signal=none"]
-        command += ["-e", f"inject={inject}"] if inject else []
+        command += ["-e", f"inject={point.injection}"] if point else []
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, stderr=errors, stdin=subprocess.DEVNULL)
 
@@ -135,7 +144,11 @@ class Tracer:
 
     def hit(self) -> str:
         """Return the call that was hit, or nothing if it was not reached."""
-        return next((line for line in self.seen() if line.endswith(("= ?", "(INJECTED)"))), "")
+        if self._point and self._point.kills:
+            # The signal is sent before the line is written. What the call gave may be missing:
+            # whoever was traced may die after strace has left.
+            return next(iter(self.seen()[self._point.number - 1 :]), "")
+        return next((line for line in self.seen() if line.endswith("(INJECTED)")), "")
 
     def counts(self) -> Counter[str]:
         names = (re.match(r"\w+(?=\()", line) for line in self.seen())
@@ -223,20 +236,18 @@ class Stage:
 
     async def count(self) -> None:
         """Have every call of every thread counted."""
-        await self._attach(dict.fromkeys(THREADS, (CALLS, None)))
+        await self._attach(dict.fromkeys(THREADS, CALLS))
 
     async def aim(self, point: Point) -> None:
         """Have the host hit at the point."""
-        fault = "signal=KILL" if point.kills else f"error={point.fault}"
-        inject = f"{point.call}:{fault}:when={point.number}"
-        await self._attach({point.thread: (point.call, inject)})
+        await self._attach({point.thread: point.call}, point)
 
-    async def _attach(self, wanted: dict[str, tuple[str, str | None]]) -> None:
+    async def _attach(self, wanted: dict[str, str], point: Point | None = None) -> None:
         ids = json.loads(self._told("threads"))
         self.tracers = {}
-        for thread, (calls, inject) in wanted.items():
+        for thread, calls in wanted.items():
             output = self.base / f"strace-{self.hosts}-{thread}"
-            self.tracers[thread] = Tracer(ids[thread], output, calls, inject)
+            self.tracers[thread] = Tracer(ids[thread], output, calls, point)
         for tracer in self.tracers.values():
             await tracer.attached()
 

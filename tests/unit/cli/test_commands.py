@@ -98,20 +98,24 @@ def test_sessions_are_completed_from_the_running_host(host: Host) -> None:
 def test_what_an_agent_wrote_is_never_completed_into_a_command_that_the_shell_runs(
     host: Host, tmp_path: Path
 ) -> None:
+    odd = "6f1c$(touch\u00a0pwned)"
     for session_id in ("good-1", "old-1"):
         host.ask("Why?", session_id=session_id)
     host.stop()
     # Earlier versions took any id, and their records are read.
     for record in (host.data.ipc / "web-team" / "pending_questions").iterdir():
-        record.write_text(record.read_text().replace("old-1", "6f1c$(touch\u00a0pwned)"))
+        record.write_text(record.read_text().replace("old-1", odd))
+    (host.data.path / "sessions" / "web-team" / "old-1.json").unlink(missing_ok=True)
     host.start()
-    until(lambda: {s["state"] for s in host.client.sessions()} >= {"waiting"})
+
+    def states() -> dict[str, str]:
+        return {s["session_id"]: s["state"] for s in host.client.sessions()}
+
+    until(lambda: states() == {odd: "waiting", "good-1": "waiting"})
     (host.data.ipc / "`id`" / "tasks").mkdir(parents=True)
     (tmp_path / "pynchy.toml").write_text('[groups."$(id)"]\n[groups.planned]\n')
 
-    assert len(host.client.sessions()) >= 2
-    # The host may remember the session under its first name, too.
-    assert {"good-1"} <= set(complete("pynchy stop ", host.data.path)) <= {"good-1", "old-1"}
+    assert complete("pynchy stop ", host.data.path) == ["good-1"]
     assert complete("pynchy run ", host.data.path) == ["web-team"]
     host.stop()
     assert complete("pynchy run ", host.data.path, cwd=tmp_path) == ["planned", "web-team"]
