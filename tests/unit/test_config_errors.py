@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pynchy.config import ChannelSettings
@@ -538,7 +538,6 @@ _FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.text() | st.lists(_FRAGMENTS, max_size=30).map("".join))
 @example('token = "')
 @example("[[a]]\n[a.b]\n[[a.c]]\n[[a]]\n")
@@ -551,7 +550,6 @@ def test_whatever_the_file_holds_there_are_settings_or_a_config_error(text: str)
         assert "pynchy.toml:" in str(error)  # noqa: PT017  either way out is right
 
 
-@settings(deadline=None)
 @given(st.binary())
 def test_whatever_bytes_the_file_holds_there_are_settings_or_a_config_error(raw: bytes) -> None:
     Path("pynchy.toml").write_bytes(raw)

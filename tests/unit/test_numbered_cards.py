@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.numbered_cases import ASKED, COLOURS, DEPLOY, LATER, REASON, question
 
@@ -221,7 +221,6 @@ some_questions = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     asked=st.lists(some_questions, min_size=1, max_size=4).map(tuple),
     limit=st.integers(SMALLEST_LIMIT, 5_000),

@@ -1,7 +1,7 @@
 """What holds for every text: nothing breaks, and nothing is answered that was not meant."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit.numbered_cases import (
     ASKED,
@@ -60,7 +60,6 @@ quotes = st.sampled_from([None, "card-ab12", "card-cd34", "somebody-else"])
 places = st.booleans()
 
 
-@settings(deadline=None)
 @given(text=texts, cards=some_cards, quoted=quotes, private=places)
 def test_numbered_reading_of_any_text_ends_in_something_the_desk_accepts(
     text: str, cards: list[NumberedCard], quoted: str | None, *, private: bool
@@ -86,7 +85,6 @@ def test_numbered_reading_of_any_text_ends_in_something_the_desk_accepts(
             pass
 
 
-@settings(deadline=None)
 @given(emoji=texts, cards=some_cards, message=quotes)
 def test_numbered_reading_of_any_reaction_answers_its_own_card_alone(
     emoji: str, cards: list[NumberedCard], message: str | None
@@ -99,7 +97,6 @@ def test_numbered_reading_of_any_reaction_answers_its_own_card_alone(
         assert len(reading.parts) == 1
 
 
-@settings(deadline=None)
 @given(text=texts, cards=some_cards)
 def test_numbered_reading_answers_only_the_card_that_is_quoted_or_named(
     text: str, cards: list[NumberedCard]
@@ -115,7 +112,6 @@ def test_numbered_reading_answers_only_the_card_that_is_quoted_or_named(
 TWO = (card("ab12", DEPLOY, REASON), card("cd34", COLOURS))
 
 
-@settings(deadline=None)
 @given(text=texts, private=places)
 def test_numbered_reading_of_two_cards_without_a_target_answers_nothing(
     text: str, *, private: bool
@@ -136,7 +132,6 @@ words = st.lists(
 ).filter(lambda said: any(word.isalpha() for word in said))
 
 
-@settings(deadline=None)
 @given(said=words, asked=st.sampled_from([DEPLOY, COLOURS, REASON]))
 def test_numbered_prose_in_a_group_answers_nothing(said: list[str], asked: Question) -> None:
     reading = read(ChatMessage(" ".join(said), LATER, private=False), [card("ab12", asked)])
@@ -144,7 +139,6 @@ def test_numbered_prose_in_a_group_answers_nothing(said: list[str], asked: Quest
     assert reading == NotForUs()
 
 
-@settings(deadline=None)
 @given(number=st.integers(0, 10**30), start=st.sampled_from(["", "#ab12 ", "option "]))
 def test_numbered_figure_is_never_taken_for_own_words(number: int, start: str) -> None:
     heard = hear(f"{start}{number}", card("ab12", DEPLOY))
@@ -162,7 +156,6 @@ def test_numbered_reply_that_nobody_can_see_is_no_answer(text: str) -> None:
     assert "an answer is missing" in hear(f"1: {text}", card("ab12", DEPLOY, REASON))
 
 
-@settings(deadline=None)
 @given(text=texts)
 def test_numbered_own_words_are_passed_on_as_they_were_written(text: str) -> None:
     said = f"well, {text}".strip()

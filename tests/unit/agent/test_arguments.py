@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_runner.asking import Option, Question, Urgency
@@ -146,7 +146,6 @@ json_values = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # on a busy machine
 @given(
     st.fixed_dictionaries(
         {},
