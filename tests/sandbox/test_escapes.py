@@ -2,15 +2,26 @@
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 from tests.acceptance.support import Host
+from tests.exchanges import Exchange
 from tests.sandbox.support import GROUP, Boxes
 from tests.waiting import until
 
+from pynchy.config import LauncherSettings
+from pynchy.errors import DeliveryFailed
 from pynchy.launchers import syscall_filter
+from pynchy.launchers.base import Launch
+from pynchy.launchers.bubblewrap import BubblewrapLauncher
+from pynchy.launchers.jobs import Program
+from pynchy.model import GroupName, SessionId
 
 # The workspace lies in the home, and the agent may move all that lies there.
 SWAP = """
@@ -44,6 +55,74 @@ async def test_a_workspace_in_the_home_that_became_a_link_gives_no_folder_of_the
     assert list(victim.iterdir()) == []
     assert code != 0
     assert "remove the link" in err
+
+
+PLANTS = """
+import os
+print(os.getcwd(), flush=True)
+open("planted", "w").close()
+"""
+
+
+@pytest.mark.parametrize("uid", [None, 54321])
+def test_a_workspace_that_became_a_link_while_a_box_was_made_gave_a_folder_away(
+    tmp_path: Path, uid: int | None
+) -> None:
+    if uid and os.getuid():
+        pytest.skip("only root can start an agent as another user")
+    home, victim, visitor = (tmp_path / name for name in ("home", "victim", "visitor"))
+    work, link = home / "project", home / "link"
+    for folder in (work, victim):
+        folder.mkdir(parents=True)
+        folder.chmod(0o777)
+    visitor.write_text(f"#!{sys.executable}\n{PLANTS}")
+    visitor.chmod(0o755)
+    exchange = Exchange(work, link)
+    made: dict[str, Program] = {}
+
+    link.symlink_to(victim)
+    for look in count():
+        with exchange.before(look) as is_done:
+            try:
+                program = nested_box(home, work, visitor, uid)
+                made[json.dumps(program.argv)] = program
+            except DeliveryFailed:
+                pass
+        if not is_done():
+            break
+        exchange.now()
+    exchange.now()
+    as_a_link = [run(program) for program in made.values()]
+    exchange.now()
+    as_a_folder = [run(program) for program in made.values()]
+
+    assert list(victim.iterdir()) == []
+    assert as_a_link == ["refused"] * len(made)
+    assert as_a_folder == [str(work)] * len(made)
+    assert (work / "planted").exists()
+
+
+def nested_box(home: Path, work: Path, visitor: Path, uid: int | None) -> Program:
+    """Return what makes a box with the workspace in the home."""
+    data = home.parent / "data"
+    mailbox = data / "ipc" / GROUP
+    for name in ("tasks", "responses", "input"):
+        (mailbox / name).mkdir(parents=True, exist_ok=True)
+    told = {"kind": "bubblewrap", "agent": "claude", "runner": str(visitor)}
+    folders = {"home": str(home), "workspace": str(work), "read": [str(visitor)]}
+    settings = LauncherSettings.model_validate(told | folders)
+    launcher = BubblewrapLauncher(data, GroupName(GROUP), settings, dict(os.environ), uid)
+    initial = mailbox / "input" / "s1" / "initial.json"
+    launch = Launch(GroupName(GROUP), SessionId("s1"), "s1", 1, initial, mailbox)
+    return launcher.program(replace(launch, home=str(home), cwd=str(work)))
+
+
+def run(program: Program) -> str:
+    """Make the box. Return where the agent in it worked."""
+    done = subprocess.run(
+        program.argv, env=program.env, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout.strip() if done.returncode == 0 else "refused"
 
 
 # All calls that make a user namespace, in which the agent could undo the box's mounts.

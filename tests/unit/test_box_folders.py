@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from itertools import pairwise
+from dataclasses import replace
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.exchanges import Exchange
 
 import agent_runner
 from pynchy.config import Settings
@@ -48,7 +50,13 @@ def ask(tmp_path: Path, programs: Path, kind: str) -> Ask:
     initial = mailbox / "input" / "q1" / "initial.json"
     launch = Launch(GROUP, SessionId("s1"), "q1", 1, initial, mailbox, RequestId("q1"))
 
-    def program(*, search: str = str(programs), others: Any = None, **settings: Any) -> Program:
+    def program(
+        *,
+        search: str = str(programs),
+        others: Any = None,
+        began: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> Program:
         told = {"kind": kind, "agent": "claude"}
         tables = {GROUP: settings, **({} if others is None else {"other": others})}
         every = Settings.model_validate(
@@ -58,7 +66,7 @@ def ask(tmp_path: Path, programs: Path, kind: str) -> Ask:
         environ = {"PATH": search, "HOME": str(tmp_path)}
         launcher = make_launcher(context, every.group(GROUP), environ)
         assert isinstance(launcher, JobLauncher)
-        return launcher.program(launch)
+        return launcher.program(replace(launch, **(began or {})))
 
     return program
 
@@ -97,6 +105,40 @@ def test_a_place_in_another_one_that_became_a_link_is_not_followed(
         ask(home=str(around), workspace=str(around / "a" / "b"))
 
     assert list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize("begins_as", ["a folder", "a link"])
+@pytest.mark.parametrize(("outer", "inner"), [("home", "workspace"), ("workspace", "home")])
+def test_a_link_that_came_while_a_box_was_made_gave_a_folder_of_the_host_away(
+    tmp_path: Path, ask: Ask, outer: str, inner: str, begins_as: str
+) -> None:
+    around, victim = tmp_path / "around", tmp_path / "victim"
+    for folder in (around / "project", victim):
+        folder.mkdir(parents=True)
+    (around / "link").symlink_to(victim)
+    exchange = Exchange(around / "project", around / "link")
+    if begins_as == "a link":
+        exchange.now()
+    places = {outer: str(around), inner: str(around / "project")}
+    began = {"home": places["home"], "cwd": places["workspace"]}
+    made, refused = 0, 0
+
+    for look in count():
+        with exchange.before(look) as is_done:
+            try:
+                program = ask(began=began, **places)
+            except DeliveryFailed:
+                refused += 1
+            else:
+                made += 1
+                assert str(victim) not in " ".join((*program.argv, *program.folders)), look
+        if not is_done():
+            break
+        exchange.now()
+
+    assert list(victim.iterdir()) == []
+    assert refused
+    assert made
 
 
 def test_links_in_a_circle_where_the_workspace_was_are_told_of(tmp_path: Path, ask: Ask) -> None:

@@ -38,6 +38,21 @@ def test_a_command_that_is_not_there_is_said(options: tuple[str, ...]) -> None:
     assert "/no/such/program cannot be started in its box: No such file" in done.stderr
 
 
+@pytest.mark.parametrize("way", ["link", "link/deep", "folder/link"])
+def test_a_working_folder_that_was_made_a_link_is_not_entered(tmp_path: Path, way: str) -> None:
+    for name in ("elsewhere/deep", "folder/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("link", "folder/link"):
+        (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+
+    refused = run(*BOXED, "--cwd", str(tmp_path / way), "--", "pwd")
+    entered = run(*BOXED, "--cwd", str(tmp_path / "folder" / "deep"), "--", "pwd")
+
+    assert (refused.returncode, refused.stdout) == (127, "")
+    assert "cannot be started in its box: Not a directory" in refused.stderr
+    assert entered.stdout == f"{tmp_path / 'folder' / 'deep'}\n"
+
+
 CALL = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 20) as line:

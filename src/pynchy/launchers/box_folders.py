@@ -1,7 +1,8 @@
 """The folders of a box: which of them the agent may write, and what may be looked up in them.
 
-Who can write a folder can put a link in the place of anything in it. So nothing that we bind, make
-or run outside of a box is looked up in a folder that an agent may write.
+Who can write a folder can put a link in the place of anything in it, also between two looks. So
+nothing that we bind, make or run outside of a box is looked up in a folder that an agent may write,
+and where the places of a box lie is found out once: what is checked is what is bound.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import agent_runner
@@ -29,18 +31,57 @@ _ENVIRONMENT = ("pyvenv.cfg", "conda-meta")
 _PACKAGES = ("agent_runner", "watchdog")
 
 
-def check_binds(settings: LauncherSettings, data: Path, group: str) -> None:
-    """Raise DeliveryFailed if the box would show, or let change, what it is to keep away."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a path leads, and the folders in which something on the way there is looked up."""
+
+    named: Path
+    end: Path
+    folders: tuple[Path, ...]
+
+    def through(self, places: Iterable[Path]) -> Path | None:
+        """Return the first of the places in which something on the way is looked up."""
+        return next((p for p in places if any(f.is_relative_to(p) for f in self.folders)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of a box, each where it was when it was checked."""
+
+    home: Path
+    workspace: Path
+    write: tuple[Path, ...]
+    read: tuple[Path, ...]
+
+    @property
+    def writable(self) -> tuple[Path, ...]:
+        """All that the agent may write."""
+        return (self.home, self.workspace, *self.write)
+
+    @property
+    def given(self) -> list[Path]:
+        """What is to be bound for that: none of them can the agent replace."""
+        return outermost(self.writable)
+
+
+def check_binds(settings: LauncherSettings, data: Path, group: str) -> Places:
+    """Return the folders of the box.
+
+    Raise DeliveryFailed if it would show, or let change, what it is to keep away.
+    """
     data = data.resolve()
-    named = _named(settings, data, group)
-    writable = resolved(named)
+    ways = [follow(path) for path in _named(settings, data, group)]
+    read = [follow(path) for path in settings.read]
+    home, workspace, *write = (way.end for way in ways)
+    places = Places(home, workspace, tuple(write), tuple(way.end for way in read))
     for why in (
-        *_lead_elsewhere(named),
-        *_reach_data(settings, writable, data, data / "boxes" / group),
-        *_can_be_replaced(settings, writable),
-        *_missing(settings),
+        *_lead_elsewhere(ways),
+        *_reach_data(settings, places, data, data / "boxes" / group),
+        *_can_be_replaced(settings, [*read, *ways[2:]], places.writable),
+        *_missing(settings, places),
     ):
         raise DeliveryFailed(why)
+    return places
 
 
 def outermost(places: Iterable[Path]) -> list[Path]:
@@ -54,11 +95,11 @@ def writable_by_agents(launchers: Mapping[str, LauncherSettings], data: Path) ->
     found: list[Path] = []
     for group, settings in launchers.items():
         if settings.is_box:
-            places = _named(settings, data.resolve(), group)
+            ways = [follow(path) for path in _named(settings, data.resolve(), group)]
             # A place that was made a link is no longer given to anybody.
-            while stray := _strays(places):
-                places = [path for path in places if path not in stray]
-            found += resolved(places)
+            while stray := _strays(ways):
+                ways = [way for way in ways if way not in stray]
+            found += [way.end for way in ways]
     return found
 
 
@@ -88,8 +129,32 @@ def safe_search(name: str, search: str | None, writable: Iterable[Path]) -> str:
 
 def leads_through(path: Path, places: Iterable[Path]) -> Path | None:
     """Return the first of the places in which something on the way to the path is looked up."""
-    way = list(_way_to(path))
-    return next((place for place in places if any(f.is_relative_to(place) for f in way)), None)
+    return follow(path).through(places)
+
+
+def follow(path: Path) -> Way:
+    """Return the way that a path leads: each part of it is looked at once, and never again."""
+    at, links, folders = Path("/"), 0, []
+    todo = [*reversed(path.expanduser().absolute().parts[1:])]
+    while todo:
+        part = todo.pop()
+        if part == os.pardir:
+            at = at.parent
+            continue
+        folders.append(at)
+        try:
+            target = (at / part).readlink()
+        except OSError:  # no link, or nothing is there
+            at /= part
+            continue
+        links += 1
+        if links > _MAX_LINKS:  # a circle, as the kernel sees it
+            at = at.joinpath(part, *reversed(todo))
+            break
+        if target.is_absolute():
+            at = Path("/")
+        todo += reversed([part for part in target.parts if part != target.anchor])
+    return Way(path, at, tuple(folders))
 
 
 def pynchys_own() -> list[Path]:
@@ -115,8 +180,7 @@ def _holds_home(folder: Path) -> bool:
 
 def resolved(*groups: Iterable[Path]) -> list[Path]:
     """Return where the paths lead."""
-    # Not Path.resolve: links in a circle, which an agent can make, would be an error of its own.
-    return [Path(os.path.realpath(p.expanduser())) for group in groups for p in group]
+    return [follow(path).end for group in groups for path in group]
 
 
 def _named(settings: LauncherSettings, data: Path, group: str) -> list[Path]:
@@ -124,80 +188,55 @@ def _named(settings: LauncherSettings, data: Path, group: str) -> list[Path]:
     return [*map(Path, settings.places(data, group, {})), *settings.write]
 
 
-def _reach_data(
-    settings: LauncherSettings, writable: list[Path], data: Path, own: Path
-) -> Iterator[str]:
-    readable = resolved(settings.read)
-    for path in [*writable, *readable]:
+def _reach_data(settings: LauncherSettings, places: Places, data: Path, own: Path) -> Iterator[str]:
+    for path in [*places.writable, *places.read]:
         if path.is_relative_to(data) and not path.is_relative_to(own):
             yield f"{path} lies in pynchy's data folder, which no agent may see"
-    for path in writable:
+    for path in places.writable:
         if data.is_relative_to(path):
             yield f"{path} holds pynchy's data folder, so no agent may write there"
-    for path in readable:
+    for path in places.read:
         # bubblewrap shows such a folder without the data folder.
         if settings.kind == "docker" and data.is_relative_to(path):
             yield f"{path} holds pynchy's data folder, which no agent may see"
 
 
-def _lead_elsewhere(named: list[Path]) -> Iterator[str]:
-    for path in _strays(named):
+def _lead_elsewhere(ways: list[Way]) -> Iterator[str]:
+    for way in _strays(ways):
         yield (
-            f"{path} leads to {resolved([path])[0]} by a link in a folder where the agent "
+            f"{way.named} leads to {way.end} by a link in a folder where the agent "
             f"may write: remove the link, or name another folder"
         )
 
 
-def _strays(named: list[Path]) -> list[Path]:
+def _strays(ways: list[Way]) -> list[Way]:
     """Return the places that are looked up in another one, and do not lie in any."""
-    real = dict(zip(named, resolved(named), strict=True))
     found = []
-    for path, place in real.items():
-        others = [other for other in real.values() if other != place]
-        if leads_through(path, others) and not any(_is_below(place, other) for other in others):
-            found.append(path)
+    for way in ways:
+        others = [other.end for other in ways if other.end != way.end]
+        if way.through(others) and not any(_is_below(way.end, other) for other in others):
+            found.append(way)
     return found
 
 
-def _can_be_replaced(settings: LauncherSettings, writable: list[Path]) -> Iterator[str]:
-    bound = [*settings.read, *settings.write, *pynchys_own(), PYNCHY, Path(sys.executable)]
-    for path in bound:
-        if place := leads_through(path, writable):
-            yield f"{path} lies in {place}, where the agent may write"
+def _can_be_replaced(
+    settings: LauncherSettings, shown: list[Way], writable: tuple[Path, ...]
+) -> Iterator[str]:
+    own = [*pynchys_own(), PYNCHY, Path(sys.executable)]
+    for way in [*shown, *map(follow, own)]:
+        if place := way.through(writable):
+            yield f"{way.named} lies in {place}, where the agent may write"
     for path in settings.hide:
         if place := leads_through(path, writable):
             why = f"it lies in {place}, where the agent may write; move it out of there"
             yield f"{path} cannot be hidden: {why}"
 
 
-def _missing(settings: LauncherSettings) -> Iterator[str]:
-    for path in resolved(settings.read, settings.write, settings.hide):
+def _missing(settings: LauncherSettings, places: Places) -> Iterator[str]:
+    for path in [*places.read, *places.write, *resolved(settings.hide)]:
         if not path.exists():
             yield f"{path} is not there"
 
 
 def _is_below(path: Path, other: Path) -> bool:
     return path != other and path.is_relative_to(other)
-
-
-def _way_to(path: Path) -> Iterator[Path]:
-    """Yield the folders in which a part of the path is looked up, links followed."""
-    at, links = Path("/"), 0
-    todo = [*reversed(path.expanduser().absolute().parts[1:])]
-    while todo:
-        part = todo.pop()
-        if part == os.pardir:
-            at = at.parent
-            continue
-        yield at
-        try:
-            target = (at / part).readlink()
-        except OSError:  # no link, or nothing is there
-            at /= part
-            continue
-        links += 1
-        if links > _MAX_LINKS:  # a circle, as the kernel sees it
-            return
-        if target.is_absolute():
-            at = Path("/")
-        todo += reversed([part for part in target.parts if part != target.anchor])

@@ -19,7 +19,7 @@ from agent_runner import boxed, cores
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor, syscall_filter
 from pynchy.launchers.base import Launch
-from pynchy.launchers.box_folders import outermost, pynchys_own, resolved
+from pynchy.launchers.box_folders import Places, follow, outermost, pynchys_own, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.process import check_agent, find_runner
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
@@ -66,8 +66,9 @@ class BubblewrapLauncher(SandboxLauncher):
 
     can_cover = True
 
-    def inside(self, path: Path) -> str:
+    def inside(self, path: Path, places: Places) -> str:
         """See SandboxLauncher."""
+        del places
         return str(path)
 
     def harmless(self) -> dict[str, str]:
@@ -305,4 +306,5 @@ def _ways_to(program: str | None) -> list[Path]:
     if program is None or not Path(program).is_absolute():
         return []
     path = Path(program)
-    return [path.parent.resolve() / path.name, path.resolve()]
+    # Not Path.resolve: links in a circle, which an agent can make, would be an error of its own.
+    return [follow(path.parent).end / path.name, follow(path).end]

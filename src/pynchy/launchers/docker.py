@@ -19,7 +19,7 @@ from pathlib import Path
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
-from pynchy.launchers.box_folders import outermost, resolved
+from pynchy.launchers.box_folders import Places
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher
 from pynchy.model import SessionId
@@ -42,12 +42,11 @@ _NOT_IN_MOUNTS = frozenset(',"\n\r')
 class DockerLauncher(SandboxLauncher):
     """Runs each runner in a container of its own."""
 
-    def inside(self, path: Path) -> str:
+    def inside(self, path: Path, places: Places) -> str:
         """See SandboxLauncher."""
-        places = resolved(map(Path, self._settings.places(self._data, self._group, {})))
-        known = dict(zip(places, (HOME, WORKSPACE), strict=False))
-        given = outermost([*places, *resolved(self._settings.write)])
-        known = {self._data / "ipc" / self._group: IPC} | {p: known.get(p, str(p)) for p in given}
+        names = {places.home: HOME, places.workspace: WORKSPACE}
+        known = {self._data / "ipc" / self._group: IPC}
+        known |= {given: names.get(given, str(given)) for given in places.given}
         for outside, inside in known.items():
             if path.is_relative_to(outside):
                 return str(inside / path.relative_to(outside))

@@ -22,11 +22,10 @@ from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
 from pynchy.launchers.box_folders import (
     PYNCHY,
+    Places,
     check_binds,
     find_program,
-    leads_through,
-    outermost,
-    resolved,
+    follow,
     safe_search,
     writable_by_agents,
 )
@@ -88,8 +87,8 @@ class SandboxLauncher(JobLauncher):
         self.launchers: Mapping[str, LauncherSettings] = {}
 
     @abstractmethod
-    def inside(self, path: Path) -> str:
-        """Return where the agent finds that path of the host's."""
+    def inside(self, path: Path, places: Places) -> str:
+        """Return where the agent in a box with these places finds that path of the host's."""
 
     @abstractmethod
     def box(self, box: Sandbox) -> Program:
@@ -110,27 +109,27 @@ class SandboxLauncher(JobLauncher):
     def program(self, launch: Launch) -> Program:
         """See JobLauncher."""
         settings = self._settings
-        check_binds(settings, self._data, self._group)
-        self._check_settings_file()
-        home, workspace, cwd = self._places(launch)
-        given = outermost([home, workspace, *resolved(settings.write)])
-        for folder in sorted((home, workspace)):
-            self._make(folder, given)
+        places = check_binds(settings, self._data, self._group)
+        self._check_settings_file(places)
+        cwd = self._check_session(launch, places)
+        for folder in sorted((places.home, places.workspace)):
+            self._make(folder, places.given)
         agent = launch.chosen or settings.agent or ""
         mailbox = launch.ipc_dir.resolve()
         launch = replace(launch, ipc_dir=mailbox)
         env = self.environment()
         env |= {
             "PYNCHY_AGENT": agent,
-            **runner_environ(replace(launch, ipc_dir=Path(self.inside(mailbox)))),
+            **runner_environ(replace(launch, ipc_dir=Path(self.inside(mailbox, places)))),
         }
         initial = mailbox / launch.initial.resolve().relative_to(mailbox)
-        command = [self.runner(), "--initial", self.inside(initial), "--agent", agent]
+        command = [self.runner(), "--initial", self.inside(initial, places), "--agent", agent]
         command += ["--session", launch.session_id, *settings.args]
-        binds = list(self._binds(mailbox, given))
-        env["HOME"] = self.inside(home)
-        made = self.box(Sandbox(launch, binds, env["HOME"], self.inside(cwd), command, env))
-        return replace(made, folders=tuple(str(bind.source) for bind in binds if bind.writable))
+        binds = list(self._binds(mailbox, places))
+        env["HOME"] = self.inside(places.home, places)
+        box = Sandbox(launch, binds, env["HOME"], self.inside(cwd, places), command, env)
+        folders = tuple(str(bind.source) for bind in binds if bind.writable)
+        return replace(self.box(box), folders=folders)
 
     def tool(self, name: str) -> str:
         """Return where the program is that makes boxes. Raise DeliveryFailed if it is nowhere."""
@@ -158,34 +157,29 @@ class SandboxLauncher(JobLauncher):
             options = (*options, "--proxy", host, str(port))
         return [*run_alone(sandbox_monitor.__name__), *options, "--", *argv]
 
-    def _places(self, launch: Launch) -> tuple[Path, Path, Path]:
-        """Return home, workspace and working folder. Raise DeliveryFailed if they do not fit."""
-        own_home, own_workspace = self._settings.places(self._data, self._group, self._environ)
-        home, workspace = resolved([Path(own_home), Path(own_workspace)])
-        if launch.home and resolved([Path(launch.home)]) != [home]:
+    def _check_session(self, launch: Launch, places: Places) -> Path:
+        """Return the working folder. Raise DeliveryFailed if the session began elsewhere."""
+        if launch.home and follow(Path(launch.home)).end != places.home:
             raise DeliveryFailed(
                 f"this session began with the home {launch.home}, which is not that of its box; "
                 f'to resume it, set home = "{launch.home}"'
             )
-        [cwd] = resolved([Path(launch.cwd)]) if launch.cwd else [workspace]
-        shown = [home, workspace, *resolved(self._settings.read, self._settings.write)]
-        if not any(cwd.is_relative_to(path) for path in shown):
+        cwd = follow(Path(launch.cwd)).end if launch.cwd else places.workspace
+        if not any(cwd.is_relative_to(path) for path in (*places.writable, *places.read)):
             raise DeliveryFailed(
                 f"this session began in {launch.cwd}, which its box does not show; "
                 f'to resume it, set workspace = "{launch.cwd}"'
             )
-        return home, workspace, cwd
+        return cwd
 
-    def _check_settings_file(self) -> None:
-        own, places = self.settings_file, self._settings.places(self._data, self._group, {})
-        if own is None:
+    def _check_settings_file(self, places: Places) -> None:
+        if self.settings_file is None:
             return
-        given = resolved(tuple(map(Path, places)), self._settings.write)
-        if not self.can_cover:
-            given += resolved(self._settings.read)
-        for path in given:
-            if leads_through(own, [path]):
-                raise DeliveryFailed(f"pynchy's settings file {own} lies in {path}: move it")
+        given = places.writable if self.can_cover else (*places.writable, *places.read)
+        if place := follow(self.settings_file).through(given):
+            raise DeliveryFailed(
+                f"pynchy's settings file {self.settings_file} lies in {place}: move it"
+            )
 
     def _make(self, folder: Path, given: list[Path]) -> None:
         """Create the home or the workspace if it is not there, for the agent alone."""
@@ -211,13 +205,13 @@ class SandboxLauncher(JobLauncher):
             why = f"{folder} cannot be made: {exc.strerror}"
             raise DeliveryFailed(f"{why}; remove what is in its place") from exc
 
-    def _binds(self, mailbox: Path, given: list[Path]) -> Iterator[Bind]:
-        for path in resolved(self._settings.read):
-            yield Bind(path, self.inside(path), writable=False)
-        for path in given:
-            yield Bind(path, self.inside(path), writable=True)
+    def _binds(self, mailbox: Path, places: Places) -> Iterator[Bind]:
+        for path in places.read:
+            yield Bind(path, self.inside(path, places), writable=False)
+        for path in places.given:
+            yield Bind(path, self.inside(path, places), writable=True)
         for name, writable in MAILBOX.items():
-            yield Bind(mailbox / name, self.inside(mailbox / name), writable)
+            yield Bind(mailbox / name, self.inside(mailbox / name, places), writable)
 
     def _passed(self) -> dict[str, str]:
         names = self._settings.pass_env

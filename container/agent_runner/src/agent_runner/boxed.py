@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import PurePath
 from types import FrameType
 
 from agent_runner.lines import send_over
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _take_environment()
     try:
         # Only now: the folder may be the agent's alone.
-        os.chdir(options.cwd)
+        _enter(options.cwd)
         if options.port is None:
             os.execvp(options.command[0], options.command)  # noqa: S606 - that is its purpose
         return _run_beside_relay(options)
@@ -69,6 +70,18 @@ def _take_environment() -> None:
     if (told := os.environ.pop(ENVIRONMENT, None)) is not None:
         os.environ.clear()
         os.environ.update(json.loads(told))
+
+
+def _enter(cwd: str) -> None:
+    """Make it the working folder. What was made a link since the host has looked is refused."""
+    path = PurePath(cwd)
+    os.chdir(path.anchor or os.curdir)
+    for part in path.relative_to(path.anchor).parts:
+        fd = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            os.fchdir(fd)
+        finally:
+            os.close(fd)
 
 
 def _open_way_out(options: argparse.Namespace) -> None:
