@@ -49,7 +49,7 @@ def test_a_working_folder_that_was_made_a_link_is_not_entered(tmp_path: Path, wa
     entered = run(*BOXED, "--cwd", str(tmp_path / "folder" / "deep"), "--", "pwd")
 
     assert (refused.returncode, refused.stdout) == (127, "")
-    assert "cannot be started in its box: Not a directory" in refused.stderr
+    assert "Not a directory where its working folder" in refused.stderr
     assert entered.stdout == f"{tmp_path / 'folder' / 'deep'}\n"
 
 

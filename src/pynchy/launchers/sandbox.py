@@ -159,12 +159,18 @@ class SandboxLauncher(JobLauncher):
 
     def _check_session(self, launch: Launch, places: Places) -> Path:
         """Return the working folder. Raise DeliveryFailed if the session began elsewhere."""
-        if launch.home and follow(Path(launch.home)).end != places.home:
+        named = self._settings.places(self._data, self._group, self._environ)
+        checked = dict(zip(named, (places.home, places.workspace), strict=True))
+        home, cwd = (
+            checked.get(path) or follow(Path(path)).end for path in (launch.home, launch.cwd)
+        )
+        if launch.home and home != places.home:
             raise DeliveryFailed(
                 f"this session began with the home {launch.home}, which is not that of its box; "
                 f'to resume it, set home = "{launch.home}"'
             )
-        cwd = follow(Path(launch.cwd)).end if launch.cwd else places.workspace
+        if not launch.cwd:
+            return places.workspace
         if not any(cwd.is_relative_to(path) for path in (*places.writable, *places.read)):
             raise DeliveryFailed(
                 f"this session began in {launch.cwd}, which its box does not show; "

@@ -75,13 +75,17 @@ def _take_environment() -> None:
 def _enter(cwd: str) -> None:
     """Make it the working folder. What was made a link since the host has looked is refused."""
     path = PurePath(cwd)
-    os.chdir(path.anchor or os.curdir)
-    for part in path.relative_to(path.anchor).parts:
-        fd = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            os.fchdir(fd)
-        finally:
-            os.close(fd)
+    try:
+        os.chdir(path.anchor or os.curdir)
+        for part in path.relative_to(path.anchor).parts:
+            fd = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                os.fchdir(fd)
+            finally:
+                os.close(fd)
+    except OSError as exc:
+        why = f"{exc.strerror} where its working folder {cwd} was"
+        raise OSError(exc.errno, why) from exc
 
 
 def _open_way_out(options: argparse.Namespace) -> None:
