@@ -327,6 +327,39 @@ def test_a_box_that_cannot_be_made_is_a_problem(
     assert only(found, "isolation: in a").status is Status.OK
 
 
+# Both start another program, which they look for on the PATH.
+STARTERS = {
+    "bubblewrap": ("bwrap", 'while [ $# -gt 1 ]; do shift; done; env "$1"', "true"),
+    "docker": ("docker", "helper", "helper"),
+}
+
+
+@pytest.mark.parametrize("kind", STARTERS)
+def test_doctor_ran_a_program_that_an_agent_had_put_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    name, code, other = STARTERS[kind]
+    work, programs, data = (tmp_path / part for part in ("work", "programs", "data"))
+    planted = f"touch {tmp_path}/run-outside"
+    for path, does in (
+        (programs / name, code),
+        (programs / other, ":"),
+        (work / "bin" / name, planted),
+        (work / "bin" / other, planted),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{does}\n")
+        path.chmod(0o700)
+    data.mkdir()
+    monkeypatch.setenv("PATH", f"{work}/bin:{programs}:{os.environ['PATH']}")
+
+    found = groups(data, launcher={"kind": kind, "agent": "claude", "workspace": str(work)})
+
+    assert not (tmp_path / "run-outside").exists()
+    words = {"bubblewrap": "bwrap makes boxes here", "docker": "has the image"}
+    assert only(found, words[kind]).status is Status.OK
+
+
 def test_a_box_that_would_give_the_data_folder_away_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,13 @@ from pynchy.config import (
 from pynchy.data_dir import DataFolder, SettingsSource, find_settings
 from pynchy.errors import ConfigError, DeliveryFailed
 from pynchy.findings import Finding, fine, problem, warning
-from pynchy.launchers.box_folders import check_binds, find_program, resolved, writable_by_agents
+from pynchy.launchers.box_folders import (
+    check_binds,
+    find_program,
+    resolved,
+    safe_search,
+    writable_by_agents,
+)
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import find_runner
@@ -63,10 +69,13 @@ def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Findi
     except DeliveryFailed as exc:
         yield problem(check, str(exc), _INSTALL.get(name, f"install {name}"))
         return
+    # They start others in turn.
+    search = safe_search(name, os.environ.get("PATH"), writable)
     if launcher.kind == "bubblewrap":
-        yield _bubblewrap(check, program, group.agent_uid)
+        search = safe_search(TRIAL[-1], search, writable)
+        yield _bubblewrap(check, program, group.agent_uid, search)
     else:
-        yield from _engine(check, program, launcher)
+        yield from _engine(check, program, launcher, search)
 
 
 def _pipes(shown: Iterable[Path]) -> Iterator[Path]:
@@ -79,32 +88,35 @@ def _pipes(shown: Iterable[Path]) -> Iterator[Path]:
                 yield entry
 
 
-def _bubblewrap(check: str, program: str, uid: int | None) -> Finding:
+def _bubblewrap(check: str, program: str, uid: int | None, search: str) -> Finding:
     if uid not in {None, os.getuid()} and os.getuid():
         fix = "remove agent_uid, or run the host as root"
         return problem(check, f"only root can start its agent as user {uid}", fix)
-    if why := _failure([program, *user_namespace(program), *TRIAL]):
+    if why := _failure([program, *user_namespace(program), *TRIAL], search):
         fix = "allow user namespaces (kernel.unprivileged_userns_clone, AppArmor), or update bwrap"
         return problem(check, f"bwrap cannot make a box here: {why}", fix)
     return fine(check, "bwrap makes boxes here")
 
 
-def _engine(check: str, program: str, launcher: LauncherSettings) -> Iterator[Finding]:
+def _engine(
+    check: str, program: str, launcher: LauncherSettings, search: str
+) -> Iterator[Finding]:
     engine, image = launcher.engine, launcher.image
-    if why := _failure([program, "version"]):
+    if why := _failure([program, "version"], search):
         yield problem(check, f"{engine} cannot be used: {why}", "start its engine")
-    elif _failure([program, "image", "inspect", image]):
+    elif _failure([program, "image", "inspect", image], search):
         fix = f"{engine} build -t {image} -f container/Dockerfile container"
         yield problem(check, f"{engine} has no image {image}", fix)
     else:
         yield fine(check, f"{engine} runs, and has the image {image}")
 
 
-def _failure(command: list[str]) -> str | None:
-    """Return the last words of a command that fails; None if it does not."""
+def _failure(command: list[str], search: str) -> str | None:
+    """Return the last words of a command that fails with that PATH; None if it does not."""
     try:
         done = subprocess.run(  # noqa: S603 - programs that the settings name
             command,
+            env={**os.environ, "PATH": search},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
