@@ -121,6 +121,29 @@ async def test_a_container_whose_supervisor_is_killed_is_removed_before_its_runn
     await launcher.close()
 
 
+async def test_a_container_was_removed_with_programs_that_its_agent_had_put_on_the_path(
+    tmp_path: Path, engine: Engine, launch: Launch
+) -> None:
+    helper, outside = tmp_path / "work" / "bin" / "helper", tmp_path / "outside"
+    helper.parent.mkdir(parents=True)
+    helper.write_text(f"#!/bin/sh\ntouch {outside}\n")
+    helper.chmod(0o755)
+    docker = tmp_path / "engine" / "docker"
+    docker.write_text(docker.read_text().replace("\n", "\nhelper 2> /dev/null\n", 1))
+    environ = engine.environ()
+    environ["PATH"] += f":{helper.parent}"
+    launcher = launcher_of(tmp_path, environ)
+    runner = await launcher.start(launch)
+    await until((tmp_path / "work" / "here").exists, "the container")
+
+    kill_what_started_it(tmp_path / "data")
+
+    assert "vanished" in str((await runner.ended()).error)
+    assert not is_alive(engine.runs()[0]["pid"])
+    assert not outside.exists()
+    await launcher.close()
+
+
 async def test_a_living_runners_container_is_left_alone_by_the_next_host(
     tmp_path: Path, engine: Engine, launch: Launch
 ) -> None:

@@ -206,8 +206,7 @@ class JobLauncher(ABC):
 
     def _forget_old(self) -> None:
         """Remove what is left of runners that ended long ago, and of more if that is too much."""
-        limit = time.time() - _KEEP_SECONDS
-        kept = 0
+        limit, kept = time.time() - _KEEP_SECONDS, 0
         files = [(self._folder.stat(name), name) for name in self._folder.names()]
         for info, name in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
             kept += info.st_size
@@ -287,13 +286,16 @@ class JobLauncher(ABC):
         # What is not ours to end keeps the session taken for as long as it lives.
         return self._read_end(stem) if self._folder.has(f"{stem}.result") else None
 
+    def _env(self) -> dict[str, str]:
+        return dict(self._environ)
+
     def _end_what_is_left(self, stem: str) -> None:
         """End what the supervisor would have ended, and write the result in its place."""
         job, lock = (self._folder.path / f"{stem}.{name}" for name in ("job", "lock"))
         grace = self._settings.term_grace.total_seconds()
         count, left = end_leftovers(job, lock, grace)
         after = [str(word) for word in self._read_job(job.name).get("after", ())]
-        job_runner.clear_away(after, dict(self._environ))
+        job_runner.clear_away(after, self._env())
         if left or self._is_locked(stem):
             log.warning("runner.not_ended", extra={"job": stem, "pids": left})
             return
@@ -312,8 +314,7 @@ class JobLauncher(ABC):
         """Return True while the supervisor itself lives, not only what it has started."""
         if not self._folder.has(f"{stem}.supervisor"):  # begun by an older version of us
             return self._is_running(stem)
-        has_result = self._folder.has(f"{stem}.result")
-        return not has_result and self._is_locked(stem, "supervisor")
+        return not self._folder.has(f"{stem}.result") and self._is_locked(stem, "supervisor")
 
     def _is_locked(self, stem: str, kind: str = "lock") -> bool:
         try:

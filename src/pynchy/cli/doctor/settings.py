@@ -98,9 +98,7 @@ def _bubblewrap(check: str, program: str, uid: int | None, search: str) -> Findi
     return fine(check, "bwrap makes boxes here")
 
 
-def _engine(
-    check: str, program: str, launcher: LauncherSettings, search: str
-) -> Iterator[Finding]:
+def _engine(check: str, program: str, launcher: LauncherSettings, search: str) -> Iterator[Finding]:
     engine, image = launcher.engine, launcher.image
     if why := _failure([program, "version"], search):
         yield problem(check, f"{engine} cannot be used: {why}", "start its engine")
