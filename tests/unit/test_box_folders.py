@@ -149,6 +149,26 @@ def test_links_in_a_circle_where_the_workspace_was_are_told_of(tmp_path: Path, a
         ask(home=str(tmp_path / "around"), workspace=str(tmp_path / "around" / "a"))
 
 
+@pytest.mark.parametrize("how", ["home", "workspace", "read", "write"])
+def test_a_link_that_another_groups_agent_put_there_gave_a_folder_of_the_host_away(
+    tmp_path: Path, ask: Ask, how: str
+) -> None:
+    work, victim = tmp_path / "work", tmp_path / "victim"
+    for folder in (work / "ours", victim):
+        folder.mkdir(parents=True)
+    told: dict[str, Any] = {
+        how: [str(work / "ours")] if how in {"read", "write"} else str(work / "ours")
+    }
+    others = {"workspace": str(work)}
+
+    ask(others=others, **told)
+    (work / "ours").rmdir()
+    (work / "ours").symlink_to(victim)
+
+    with pytest.raises(DeliveryFailed, match="agents of another group may write: remove the link"):
+        ask(others=others, **told)
+
+
 @pytest.mark.parametrize("how", ["read", "write", "python"])
 def test_what_is_reached_by_a_link_that_the_agent_may_change_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask, how: str

@@ -64,18 +64,20 @@ class Places:
         return outermost(self.writable)
 
 
-def check_binds(settings: LauncherSettings, data: Path, group: str) -> Places:
-    """Return the folders of the box.
+def check_binds(launchers: Mapping[str, LauncherSettings], data: Path, group: str) -> Places:
+    """Return the folders of the group's box.
 
     Raise DeliveryFailed if it would show, or let change, what it is to keep away.
     """
-    data = data.resolve()
+    settings, data = launchers[group], data.resolve()
+    others = {name: launcher for name, launcher in launchers.items() if name != group}
     ways = [follow(path) for path in _named(settings, data, group)]
     read = [follow(path) for path in settings.read]
     home, workspace, *write = (way.end for way in ways)
     places = Places(home, workspace, tuple(write), tuple(way.end for way in read))
     for why in (
         *_lead_elsewhere(ways),
+        *_were_led_elsewhere([*ways, *read], writable_by_agents(others, data)),
         *_reach_data(settings, places, data, data / "boxes" / group),
         *_can_be_replaced(settings, [*read, *ways[2:]], places.writable),
         *_missing(settings, places),
@@ -101,6 +103,21 @@ def writable_by_agents(launchers: Mapping[str, LauncherSettings], data: Path) ->
                 ways = [way for way in ways if way not in stray]
             found += [way.end for way in ways]
     return found
+
+
+def shared_with_others(
+    launchers: Mapping[str, LauncherSettings], data: Path, group: str
+) -> Iterator[tuple[Path, str, Path]]:
+    """Yield what a box binds that lies in a folder of another group: it, that group, and where."""
+    settings = launchers[group]
+    ways = [follow(path) for path in _named(settings, data.resolve(), group)]
+    bound = outermost(way.end for way in ways)
+    ways = [way for way in ways if way.end in bound] + [follow(path) for path in settings.read]
+    for other in launchers.keys() - {group}:
+        places = writable_by_agents({other: launchers[other]}, data)
+        for way in ways:
+            if place := way.through(places):
+                yield way.named, other, place
 
 
 def find_program(name: str, search: str | None, writable: Iterable[Path]) -> str:
@@ -207,6 +224,15 @@ def _lead_elsewhere(ways: list[Way]) -> Iterator[str]:
             f"{way.named} leads to {way.end} by a link in a folder where the agent "
             f"may write: remove the link, or name another folder"
         )
+
+
+def _were_led_elsewhere(ways: list[Way], others: list[Path]) -> Iterator[str]:
+    for way in ways:
+        if way.through(others) and not any(way.end.is_relative_to(place) for place in others):
+            yield (
+                f"{way.named} leads to {way.end} by a link in {way.through(others)}, where agents "
+                f"of another group may write: remove the link, or name another folder"
+            )
 
 
 def _strays(ways: list[Way]) -> list[Way]:

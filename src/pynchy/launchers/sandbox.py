@@ -109,7 +109,7 @@ class SandboxLauncher(JobLauncher):
     def program(self, launch: Launch) -> Program:
         """See JobLauncher."""
         settings = self._settings
-        places = check_binds(settings, self._data, self._group)
+        places = check_binds(self._every(), self._data, self._group)
         self._check_settings_file(places)
         cwd = self._check_session(launch, places)
         for folder in sorted((places.home, places.workspace)):
@@ -140,8 +140,10 @@ class SandboxLauncher(JobLauncher):
         return safe_search(name, self._environ.get("PATH"), self._written())
 
     def _written(self) -> list[Path]:
-        launchers = {**self.launchers, self._group: self._settings}
-        return writable_by_agents(launchers, self._data)
+        return writable_by_agents(self._every(), self._data)
+
+    def _every(self) -> dict[str, LauncherSettings]:
+        return {**self.launchers, self._group: self._settings}
 
     def first(self, boxed: list[str], command: list[str], *options: str) -> list[str]:
         """Return the command with what comes before it in the box, which may lead out of it."""

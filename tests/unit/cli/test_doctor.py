@@ -327,6 +327,38 @@ def test_a_box_that_cannot_be_made_is_a_problem(
     assert only(found, "isolation: in a").status is Status.OK
 
 
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [
+        ({"workspace": "around/ours"}, 1),
+        ({"read": "around/ours"}, 1),
+        ({"home": "around", "workspace": "around/ours"}, 0),  # the outer one alone is bound
+        ({"workspace": "elsewhere"}, 0),
+    ],
+)
+def test_a_folder_that_another_groups_agent_can_replace_is_warned_of(
+    tmp_path: Path, ours: dict[str, str], expected: int
+) -> None:
+    (tmp_path / "around" / "ours").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    box = {"kind": "docker", "agent": "claude"}
+    places: dict[str, Any] = {name: str(tmp_path / path) for name, path in ours.items()}
+    if "read" in places:
+        places["read"] = [places["read"]]
+    tables = {"web": box | places, "other": box | {"workspace": str(tmp_path / "around")}}
+    settings = Settings.model_validate(
+        {"groups": {name: {"launcher": table} for name, table in tables.items()}}
+    )
+
+    found = check_groups(settings, DataFolder(tmp_path / "data"), ())
+
+    warned = [f for f in found if "the agent of group other may write" in f.detail]
+    assert len(warned) == expected
+    for finding in warned:
+        assert (finding.check, finding.status) == ("group web", Status.WARNING)
+        assert finding.detail.startswith(f"{tmp_path}/around/ours lies in {tmp_path}/around, ")
+
+
 # Both start another program, which they look for on the PATH.
 STARTERS = {
     "bubblewrap": ("bwrap", 'while [ $# -gt 1 ]; do shift; done; env "$1"', "true"),

@@ -31,6 +31,7 @@ from pynchy.launchers.box_folders import (
     find_program,
     resolved,
     safe_search,
+    shared_with_others,
     writable_by_agents,
 )
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
@@ -55,15 +56,22 @@ def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Findi
     if launcher is None:
         return
     check, table = f"group {name}", f"[groups.{name}.launcher]"
+    launchers = settings.launchers()
     try:
-        check_binds(launcher, data.path, name)
+        check_binds(launchers, data.path, name)
     except DeliveryFailed as exc:
         yield problem(check, f"its box cannot be made: {exc}", f"change the folders in {table}")
+    for path, other, place in sorted(shared_with_others(launchers, data.path, name)):
+        detail = (
+            f"{path} lies in {place}, where the agent of group {other} may write: it can put a "
+            "link to any folder of yours in its place, for this box to have"
+        )
+        yield warning(check, detail, f"keep the two apart: name other folders in {table}")
     if pipes := list(islice(_pipes(resolved(launcher.read)), _MAX_PIPES)):
         detail = f"its box can write a named pipe in a folder of read: {', '.join(map(str, pipes))}"
         yield warning(check, detail, f"keep it elsewhere, or name other folders in {table}")
     name = PROGRAM if launcher.kind == "bubblewrap" else launcher.engine
-    writable = writable_by_agents(settings.launchers(), data.path)
+    writable = writable_by_agents(launchers, data.path)
     try:
         program = find_program(name, os.environ.get("PATH"), writable)
     except DeliveryFailed as exc:
