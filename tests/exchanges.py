@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-# Whatever tells something of a path.
-_LOOKS = ("lstat", "open", "readlink", "stat")
+# Whatever finds its way by a path.
+_LOOKS = ("chown", "lstat", "mkdir", "open", "readlink", "stat")
 
 
 class Exchange:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
@@ -167,6 +168,28 @@ def test_a_link_that_another_groups_agent_put_there_gave_a_folder_of_the_host_aw
 
     with pytest.raises(DeliveryFailed, match="agents of another group may write: remove the link"):
         ask(others=others, **told)
+
+
+def test_a_workspace_was_made_where_another_groups_agent_led_to_meanwhile(
+    tmp_path: Path, ask: Ask
+) -> None:
+    work, victim = tmp_path / "work", tmp_path / "victim"
+    for folder in (work / "project", victim):
+        folder.mkdir(parents=True)
+    (work / "link").symlink_to(victim)
+    exchange = Exchange(work / "project", work / "link")
+
+    for look in count():
+        with exchange.before(look) as is_done, suppress(DeliveryFailed):
+            ask(workspace=str(work / "project" / "deep"), others={"workspace": str(work)})
+        if not is_done():
+            break
+        exchange.now()
+        with suppress(FileNotFoundError):
+            (work / "project" / "deep").rmdir()
+
+    assert list(victim.iterdir()) == []
+    assert (work / "project" / "deep").is_dir()
 
 
 @pytest.mark.parametrize("how", ["read", "write", "python"])

@@ -26,6 +26,7 @@ from pynchy.launchers.box_folders import (
     check_binds,
     find_program,
     follow,
+    outermost,
     safe_search,
     writable_by_agents,
 )
@@ -112,8 +113,9 @@ class SandboxLauncher(JobLauncher):
         places = check_binds(self._every(), self._data, self._group)
         self._check_settings_file(places)
         cwd = self._check_session(launch, places)
+        of_agents = outermost([*places.given, *self._written()])
         for folder in sorted((places.home, places.workspace)):
-            self._make(folder, places.given)
+            self._make(folder, of_agents)
         agent = launch.chosen or settings.agent or ""
         mailbox = launch.ipc_dir.resolve()
         launch = replace(launch, ipc_dir=mailbox)
@@ -189,9 +191,9 @@ class SandboxLauncher(JobLauncher):
                 f"pynchy's settings file {self.settings_file} lies in {place}: move it"
             )
 
-    def _make(self, folder: Path, given: list[Path]) -> None:
+    def _make(self, folder: Path, of_agents: list[Path]) -> None:
         """Create the home or the workspace if it is not there, for the agent alone."""
-        around = next((path for path in given if path in folder.parents), None)
+        around = next((path for path in of_agents if path in folder.parents), None)
         if around is not None:
             self._make_below(around, folder)
         elif not folder.is_dir():
@@ -200,7 +202,7 @@ class SandboxLauncher(JobLauncher):
                 os.chown(folder, self._uid, self._uid)
 
     def _make_below(self, around: Path, folder: Path) -> None:
-        """Create it where the agent may have put anything: no link there leads us elsewhere."""
+        """Create it where an agent may have put anything: no link there leads us elsewhere."""
         below = Folder(around, *folder.relative_to(around).parts)
         try:
             if below.exists():
