@@ -32,7 +32,7 @@ _PACKAGES = ("agent_runner", "watchdog")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class FollowedPath:
     """Where a path leads, and the folders in which something on the way there is looked up."""
 
     named: Path
@@ -45,7 +45,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class BoxFolders:
     """The folders of a box, each where it was when it was checked."""
 
     home: Path
@@ -64,7 +64,7 @@ class Places:
         return outermost(self.writable)
 
 
-def check_binds(launchers: Mapping[str, LauncherSettings], data: Path, group: str) -> Places:
+def check_binds(launchers: Mapping[str, LauncherSettings], data: Path, group: str) -> BoxFolders:
     """Return the folders of the group's box.
 
     Raise DeliveryFailed if it would show, or let change, what it is to keep away.
@@ -74,7 +74,7 @@ def check_binds(launchers: Mapping[str, LauncherSettings], data: Path, group: st
     ways = [follow(path) for path in _named(settings, data, group)]
     read = [follow(path) for path in settings.read]
     home, workspace, *write = (way.end for way in ways)
-    places = Places(home, workspace, tuple(write), tuple(way.end for way in read))
+    places = BoxFolders(home, workspace, tuple(write), tuple(way.end for way in read))
     for why in (
         *_lead_elsewhere(ways),
         *_were_led_elsewhere([*ways, *read], writable_by_agents(others, data)),
@@ -149,7 +149,7 @@ def leads_through(path: Path, places: Iterable[Path]) -> Path | None:
     return follow(path).through(places)
 
 
-def follow(path: Path) -> Way:
+def follow(path: Path) -> FollowedPath:
     """Return the way that a path leads: each part of it is looked at once, and never again."""
     at, links, folders = Path("/"), 0, []
     todo = [*reversed(path.expanduser().absolute().parts[1:])]
@@ -171,7 +171,7 @@ def follow(path: Path) -> Way:
         if target.is_absolute():
             at = Path("/")
         todo += reversed([part for part in target.parts if part != target.anchor])
-    return Way(path, at, tuple(folders))
+    return FollowedPath(path, at, tuple(folders))
 
 
 def pynchys_own() -> list[Path]:
@@ -205,7 +205,9 @@ def _named(settings: LauncherSettings, data: Path, group: str) -> list[Path]:
     return [*map(Path, settings.places(data, group, {})), *settings.write]
 
 
-def _reach_data(settings: LauncherSettings, places: Places, data: Path, own: Path) -> Iterator[str]:
+def _reach_data(
+    settings: LauncherSettings, places: BoxFolders, data: Path, own: Path
+) -> Iterator[str]:
     for path in [*places.writable, *places.read]:
         if path.is_relative_to(data) and not path.is_relative_to(own):
             yield f"{path} lies in pynchy's data folder, which no agent may see"
@@ -218,7 +220,7 @@ def _reach_data(settings: LauncherSettings, places: Places, data: Path, own: Pat
             yield f"{path} holds pynchy's data folder, which no agent may see"
 
 
-def _lead_elsewhere(ways: list[Way]) -> Iterator[str]:
+def _lead_elsewhere(ways: list[FollowedPath]) -> Iterator[str]:
     for way in _strays(ways):
         yield (
             f"{way.named} leads to {way.end} by a link in a folder where the agent "
@@ -226,7 +228,7 @@ def _lead_elsewhere(ways: list[Way]) -> Iterator[str]:
         )
 
 
-def _were_led_elsewhere(ways: list[Way], others: list[Path]) -> Iterator[str]:
+def _were_led_elsewhere(ways: list[FollowedPath], others: list[Path]) -> Iterator[str]:
     for way in ways:
         if way.through(others) and not any(way.end.is_relative_to(place) for place in others):
             yield (
@@ -235,7 +237,7 @@ def _were_led_elsewhere(ways: list[Way], others: list[Path]) -> Iterator[str]:
             )
 
 
-def _strays(ways: list[Way]) -> list[Way]:
+def _strays(ways: list[FollowedPath]) -> list[FollowedPath]:
     """Return the places that are looked up in another one, and do not lie in any."""
     found = []
     for way in ways:
@@ -246,7 +248,7 @@ def _strays(ways: list[Way]) -> list[Way]:
 
 
 def _can_be_replaced(
-    settings: LauncherSettings, shown: list[Way], writable: tuple[Path, ...]
+    settings: LauncherSettings, shown: list[FollowedPath], writable: tuple[Path, ...]
 ) -> Iterator[str]:
     own = [*pynchys_own(), PYNCHY, Path(sys.executable)]
     for way in [*shown, *map(follow, own)]:
@@ -258,7 +260,7 @@ def _can_be_replaced(
             yield f"{path} cannot be hidden: {why}"
 
 
-def _missing(settings: LauncherSettings, places: Places) -> Iterator[str]:
+def _missing(settings: LauncherSettings, places: BoxFolders) -> Iterator[str]:
     for path in [*places.read, *places.write, *resolved(settings.hide)]:
         if not path.exists():
             yield f"{path} is not there"

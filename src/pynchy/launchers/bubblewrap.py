@@ -19,7 +19,7 @@ from agent_runner import boxed, cores
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor, syscall_filter
 from pynchy.launchers.base import Launch
-from pynchy.launchers.box_folders import Places, follow, outermost, pynchys_own, resolved
+from pynchy.launchers.box_folders import BoxFolders, follow, outermost, pynchys_own, resolved
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.process import check_agent, find_runner
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
@@ -66,7 +66,7 @@ class BubblewrapLauncher(SandboxLauncher):
 
     can_cover = True
 
-    def inside(self, path: Path, places: Places) -> str:
+    def inside(self, path: Path, places: BoxFolders) -> str:
         """See SandboxLauncher."""
         del places
         return str(path)

@@ -19,7 +19,7 @@ from pathlib import Path
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
-from pynchy.launchers.box_folders import Places
+from pynchy.launchers.box_folders import BoxFolders
 from pynchy.launchers.jobs import Program
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher
 from pynchy.model import SessionId
@@ -42,7 +42,7 @@ _NOT_IN_MOUNTS = frozenset(',"\n\r')
 class DockerLauncher(SandboxLauncher):
     """Runs each runner in a container of its own."""
 
-    def inside(self, path: Path, places: Places) -> str:
+    def inside(self, path: Path, places: BoxFolders) -> str:
         """See SandboxLauncher."""
         names = {places.home: HOME, places.workspace: WORKSPACE}
         known = {self._data / "ipc" / self._group: IPC}

@@ -22,7 +22,7 @@ from pynchy.launchers import sandbox_monitor
 from pynchy.launchers.base import Launch
 from pynchy.launchers.box_folders import (
     PYNCHY,
-    Places,
+    BoxFolders,
     check_binds,
     find_program,
     follow,
@@ -88,7 +88,7 @@ class SandboxLauncher(JobLauncher):
         self.launchers: Mapping[str, LauncherSettings] = {}
 
     @abstractmethod
-    def inside(self, path: Path, places: Places) -> str:
+    def inside(self, path: Path, places: BoxFolders) -> str:
         """Return where the agent in a box with these places finds that path of the host's."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class SandboxLauncher(JobLauncher):
             options = (*options, "--proxy", host, str(port))
         return [*run_alone(sandbox_monitor.__name__), *options, "--", *argv]
 
-    def _check_session(self, launch: Launch, places: Places) -> Path:
+    def _check_session(self, launch: Launch, places: BoxFolders) -> Path:
         """Return the working folder. Raise DeliveryFailed if the session began elsewhere."""
         named = self._settings.places(self._data, self._group, self._environ)
         checked = dict(zip(named, (places.home, places.workspace), strict=True))
@@ -182,7 +182,7 @@ class SandboxLauncher(JobLauncher):
             )
         return cwd
 
-    def _check_settings_file(self, places: Places) -> None:
+    def _check_settings_file(self, places: BoxFolders) -> None:
         if self.settings_file is None:
             return
         given = places.writable if self.can_cover else (*places.writable, *places.read)
@@ -215,7 +215,7 @@ class SandboxLauncher(JobLauncher):
             why = f"{folder} cannot be made: {exc.strerror}"
             raise DeliveryFailed(f"{why}; remove what is in its place") from exc
 
-    def _binds(self, mailbox: Path, places: Places) -> Iterator[Bind]:
+    def _binds(self, mailbox: Path, places: BoxFolders) -> Iterator[Bind]:
         for path in places.read:
             yield Bind(path, self.inside(path, places), writable=False)
         for path in places.given:
