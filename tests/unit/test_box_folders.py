@@ -108,16 +108,21 @@ def test_a_place_in_another_one_that_became_a_link_is_not_followed(
     assert list(victim.iterdir()) == []
 
 
+def folder_and_link(around: Path, victim: Path) -> Exchange:
+    """Return how an agent swaps a folder `project` for a link to a folder that is not its own."""
+    for folder in (around / "project", victim):
+        folder.mkdir(parents=True)
+    (around / "link").symlink_to(victim)
+    return Exchange(around / "project", around / "link")
+
+
 @pytest.mark.parametrize("begins_as", ["a folder", "a link"])
 @pytest.mark.parametrize(("outer", "inner"), [("home", "workspace"), ("workspace", "home")])
 def test_a_link_that_came_while_a_box_was_made_gave_a_folder_of_the_host_away(
     tmp_path: Path, ask: Ask, outer: str, inner: str, begins_as: str
 ) -> None:
     around, victim = tmp_path / "around", tmp_path / "victim"
-    for folder in (around / "project", victim):
-        folder.mkdir(parents=True)
-    (around / "link").symlink_to(victim)
-    exchange = Exchange(around / "project", around / "link")
+    exchange = folder_and_link(around, victim)
     if begins_as == "a link":
         exchange.now()
     places = {outer: str(around), inner: str(around / "project")}
@@ -174,10 +179,7 @@ def test_a_workspace_was_made_where_another_groups_agent_led_to_meanwhile(
     tmp_path: Path, ask: Ask
 ) -> None:
     work, victim = tmp_path / "work", tmp_path / "victim"
-    for folder in (work / "project", victim):
-        folder.mkdir(parents=True)
-    (work / "link").symlink_to(victim)
-    exchange = Exchange(work / "project", work / "link")
+    exchange = folder_and_link(work, victim)
 
     for look in count():
         with exchange.before(look) as is_done, suppress(DeliveryFailed):

@@ -98,6 +98,8 @@ class ChannelWorld(ABC):
     async def choose(self, user: str, card: SeenCard, *labels: str) -> None:
         """Choose these options of the card's only question, and send them. Raise NothingToDo."""
 
+    # Not abstract: what `cannot` names is never called, and need not be there.
+
     async def write(self, user: str, card: SeenCard, text: str) -> None:
         """Answer the card's only question in one's own words."""
         raise NotImplementedError

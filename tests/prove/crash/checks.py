@@ -130,7 +130,7 @@ def check_cards(scenario: Scenario, history: Json, outcome: Json) -> None:
         if ref["state"] == "failed":
             require(ref["error"], "it is known why a card was not shown", ref)
             continue
-        if not ref["message_id"] and outcome["channel"] != channel:
+        if not shown and not ref["message_id"] and outcome["channel"] != channel:
             # It failed, and somebody answered elsewhere before it was tried again.
             told = [e for e in stage.events() if e["type"] == "show_failed"]
             known = any(event["channel"] == channel and event["detail"] for event in told)

@@ -145,8 +145,8 @@ class Tracer:
     def hit(self) -> str:
         """Return the call that was hit, or nothing if it was not reached."""
         if self._point and self._point.kills:
-            # The signal is sent before the line is written. What the call gave may be missing:
-            # whoever was traced may die after strace has left.
+            # The signal is sent before the line is written. What the call returned may be missing:
+            # the traced process may die after strace has detached.
             return next(iter(self.seen()[self._point.number - 1 :]), "")
         return next((line for line in self.seen() if line.endswith("(INJECTED)")), "")
 

@@ -92,7 +92,7 @@ def test_a_stranger_who_asks_and_never_reads_is_sent_home_when_its_time_is_over(
 
     stranger = stack.enter_context(ask_and_never_read(host))
 
-    # To whoever reads nothing, an end is nothing that could be noticed: the host's end is gone.
+    # A client that never reads does not notice that it was disconnected: look at the host's end.
     until(lambda: not has_other_end(stranger))
 
 

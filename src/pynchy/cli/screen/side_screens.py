@@ -105,6 +105,8 @@ class SideScreen(Screen[None]):
                 self.show(fetched)
         self._is_looking = False
 
+    # Not abstract by `abc`: Textual's screens have a metaclass of their own.
+
     def fetch(self) -> list[Json]:
         """Return what the host has; called by a thread."""
         raise NotImplementedError
