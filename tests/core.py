@@ -9,7 +9,7 @@ from typing import Any
 
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
-from pynchy.host import Core, CoreContext
+from pynchy.core import Core, CoreContext
 from pynchy.testing import FakeClock
 
 

@@ -7,8 +7,10 @@ for the usual pauses as well; `make prove` has the usual ones wherever it starts
 from pynchy.__main__ import main as run_command
 from pynchy.bridge import cards, deliver, expire, resume, workers
 from pynchy.channels.slack import connection, posting, web
+from pynchy.http import hooks
 from pynchy.ipc import watcher
 from pynchy.launchers import jobs
+from pynchy.sources import codex
 from pynchy.tracking import tracker
 
 # Whoever waits for the next look or the next attempt waits a tenth of the usual time.
@@ -27,9 +29,11 @@ def hurry(*, rescans: bool = True) -> None:
     if rescans:
         watcher.RESCAN_SECONDS *= PACE
     jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
+    codex._PAUSE_SECONDS *= PACE  # noqa: SLF001
     connection._RETRY_SECONDS *= PACE  # noqa: SLF001
     posting._RETRY_SECONDS *= PACE  # noqa: SLF001
     web._RETRY_SECONDS *= PACE  # noqa: SLF001
+    hooks._RETRY_SECONDS *= PACE  # noqa: SLF001
 
 
 def main() -> None:

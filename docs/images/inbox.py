@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parent))
-from make import PYNCHY, hosted
+from make import PERMISSIONS, PYNCHY, hosted, write_request
 
 HERE = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -30,6 +30,30 @@ DIFF = """\
 +    def pay(self, gateway: Gateway) -> Receipt:
 +        return gateway.charge(self.total)
 """
+
+
+@dataclass(frozen=True)
+class Look:
+    """A picture: on which screen, light or dark, from which card on, and what is pressed first."""
+
+    screen: dict[str, object]
+    scheme: str = "light"
+    card: int = 0
+    pressed: str = ""
+
+
+PHONE = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
+WIDE = {"viewport": {"width": 1000, "height": 800}}
+LOOKS = {
+    "inbox": Look(WIDE),
+    "inbox-dark": Look(WIDE, "dark", card=1),
+    "inbox-phone": Look(PHONE),
+}
+PERMISSION_LOOKS = {
+    "permission": Look({"viewport": {"width": 1000, "height": 980}}, pressed="Allow always"),
+    "permission-dark": Look({"viewport": {"width": 1000, "height": 860}}, "dark", card=1),
+    "permission-phone": Look(PHONE, card=1),
+}
 QUESTIONS = {
     "web-team": {
         "agent": "release agent",
@@ -70,30 +94,22 @@ QUESTIONS = {
 
 def main() -> None:
     """Ask, look, and keep what was seen."""
-    with tempfile.TemporaryDirectory() as data, hosted(data) as env:
-        for number, (group, request) in enumerate(QUESTIONS.items()):
-            ask(Path(data), group, f"q{number}", request)
-        link = subprocess.check_output([PYNCHY, "inbox", "--no-browser"], env=env, text=True)  # noqa: S603 - our own
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=FLAGS
-            )
-            draw(browser, link.split(": ", 1)[1].strip())
-            browser.close()
+    may_i = [("web-team", request) for request in PERMISSIONS[:2]]
+    for asked, looks in (([*QUESTIONS.items()], LOOKS), (may_i, PERMISSION_LOOKS)):
+        with tempfile.TemporaryDirectory() as data, hosted(data) as env:
+            for number, (group, request) in enumerate(asked):
+                write_request(Path(data), group, f"q{number}", request)
+            link = subprocess.check_output([PYNCHY, "inbox", "--no-browser"], env=env, text=True)  # noqa: S603 - our own
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(
+                    executable_path=shutil.which("chromium"), args=FLAGS
+                )
+                draw(browser, link.split(": ", 1)[1].strip(), looks, len(asked))
+                browser.close()
 
 
-def ask(data: Path, group: str, request_id: str, request: dict[str, object]) -> None:
-    """Write the request as an agent would."""
-    tasks = data / "ipc" / group / "tasks"
-    tasks.mkdir(parents=True, mode=0o700)
-    body = {"v": 1, "type": "ask_user:ask", "request_id": request_id, **request}
-    whole = tasks / f".{request_id}.tmp"
-    whole.write_text(json.dumps(body))
-    whole.rename(tasks / f"{request_id}.json")
-
-
-def draw(browser: Browser, link: str) -> None:
-    """Sign in, and write the pictures: light, dark, and on a phone."""
+def draw(browser: Browser, link: str, looks: dict[str, Look], count: int) -> None:
+    """Sign in, and write the pictures."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(link)
@@ -102,27 +118,24 @@ def draw(browser: Browser, link: str) -> None:
     page.locator("[data-link=live]").wait_for()
     state = context.storage_state()
     home = link.partition("/sign-in")[0] + "/"
-    phone = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
-    wide = {"viewport": {"width": 1000, "height": 800}}
-    looks = {
-        "inbox": (wide, "light", 0),
-        "inbox-dark": (wide, "dark", 1),
-        "inbox-phone": (phone, "light", 0),
-    }
-    for name, (screen, scheme, card) in looks.items():
-        look = browser.new_context(
-            **screen, color_scheme=scheme, storage_state=state, device_scale_factor=1.5
+    for name, look in looks.items():
+        seen = browser.new_context(
+            **look.screen, color_scheme=look.scheme, storage_state=state, device_scale_factor=1.5
         )
-        page = look.new_page()
+        page = seen.new_page()
         page.goto(home)
         page.locator("[data-link=live]").wait_for()
-        page.locator("#list > .card").nth(2).wait_for()
-        if card:
-            page.locator("#list > .card").nth(card).evaluate(
+        page.locator("#list > .card").nth(count - 1).wait_for()
+        if look.pressed:
+            # A card that has just appeared ignores clicks.
+            page.wait_for_timeout(500)
+            page.get_by_role("button", name=look.pressed).first.click()
+        if look.card:
+            page.locator("#list > .card").nth(look.card).evaluate(
                 "card => scrollTo(0, card.getBoundingClientRect().top - 90)"
             )
         page.screenshot(path=HERE / f"{name}.png")
-        look.close()
+        seen.close()
 
 
 if __name__ == "__main__":

@@ -30,12 +30,17 @@ WIDTH = 118
 
 def main() -> None:
     """Ask a few things, and draw `pynchy pending`, `pynchy show` and `pynchy inbox`."""
+    with tempfile.TemporaryDirectory() as data, hosted(data):
+        for number, request in enumerate(PERMISSIONS):
+            write_request(Path(data), "web-team", f"may{number}", request)
+        asyncio.run(draw_inbox(DataFolder(Path(data)), "permission-terminal", "may0"))
     with tempfile.TemporaryDirectory() as data, hosted(data) as env:
         askers = [ask(env, *words) for words in QUESTIONS]
         draw("pending", env, ["pending"])
         short_id = json.loads(run(env, ["pending", "--json"]))[0]["short_id"]
         draw("show", env, ["show", short_id])
-        asyncio.run(draw_inbox(DataFolder(Path(data))))
+        write_request(Path(data), "web-team", "picture", PICTURED)
+        asyncio.run(draw_inbox(DataFolder(Path(data)), "inbox-terminal", "picture"))
         for asker in askers:
             asker.kill()
             asker.wait()
@@ -53,10 +58,62 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-PICTURED = {
-    "v": 1,
-    "type": "ask_user:ask",
-    "request_id": "picture",
+PERMISSIONS: list[dict[str, object]] = [
+    {
+        "agent": "claude",
+        "task": "release 2.1",
+        "session_id": "s1",
+        "wait_seconds": 600,
+        "questions": [],
+        "permission": {
+            "program": "claude",
+            "tool": "Bash",
+            "input": {"command": "npm run test", "description": "Run the tests"},
+            "cwd": "/srv/shop",
+            "editable": True,
+        },
+    },
+    {
+        "agent": "claude",
+        "task": "split the billing module",
+        "session_id": "s2",
+        "wait_seconds": 600,
+        "questions": [],
+        "permission": {
+            "program": "claude",
+            "tool": "Edit",
+            "input": {
+                "file_path": "/srv/shop/billing.py",
+                "old_string": (
+                    "class Invoice:\n    def pay(self):\n        charge(self.total)\n"
+                    "        self.paid = True"
+                ),
+                "new_string": (
+                    "class Invoice:\n    def pay(self, gateway: Gateway) -> Receipt:\n"
+                    "        receipt = gateway.charge(self.total)\n        self.paid = True\n"
+                    "        return receipt"
+                ),
+            },
+            "cwd": "/srv/shop",
+            "editable": True,
+        },
+    },
+    {
+        "agent": "deploy agent",
+        "task": "release 2.1",
+        "wait_seconds": 600,
+        "questions": [],
+        "approval": {
+            "action": "Deploy 2.1 to production?",
+            "details": "All checks are green.",
+            "preview": "14 changes, 2 migrations",
+            "risk": "high",
+        },
+    },
+]
+
+
+PICTURED: dict[str, object] = {
     "agent": "claude",
     "task": "release 2.1",
     "title": "A test fails only on Fridays",
@@ -138,21 +195,28 @@ def draw(name: str, env: dict[str, str], words: list[str]) -> None:
     write(name, console.export_svg(title="pynchy"))
 
 
-async def draw_inbox(data: DataFolder) -> None:
-    """Write the picture of the inbox, with an option marked."""
-    request = data.ipc / "web-team" / "tasks" / "picture.json"
-    request.with_suffix(".tmp").write_text(json.dumps(PICTURED))
-    request.with_suffix(".tmp").rename(request)
+def write_request(data: Path, group: str, request_id: str, request: dict[str, object]) -> None:
+    """Write the request as an agent would."""
+    tasks = data / "ipc" / group / "tasks"
+    tasks.mkdir(parents=True, exist_ok=True, mode=0o700)
+    body = {"v": 1, "type": "ask_user:ask", "request_id": request_id, **request}
+    whole = tasks / f".{request_id}.tmp"
+    whole.write_text(json.dumps(body))
+    whole.rename(tasks / f"{request_id}.json")
+
+
+async def draw_inbox(data: DataFolder, name: str, request_id: str) -> None:
+    """Write the picture of the inbox at that question, with its second option marked."""
     app = InboxApp(data, "ana")
     async with app.run_test(size=(WIDTH, 32)) as pilot:
-        while (entry := app.inbox.current) is None or entry.view.request_id != "picture":
+        while (entry := app.inbox.current) is None or entry.view.request_id != request_id:
             await pilot.press("n")
             await pilot.pause(0.1)
         while app.inbox.ignores_keys:
             await pilot.pause(0.1)
         await pilot.press("2")
         await pilot.pause(0.5)
-        write("inbox-terminal", app.export_screenshot(title="pynchy inbox"))
+        write(name, app.export_screenshot(title="pynchy inbox"))
 
 
 def write(name: str, svg: str) -> None:

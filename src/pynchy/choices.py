@@ -34,6 +34,8 @@ OWN_WORDS = "or put your own words in quotation marks"
 # Longer than any label, and no slip of the finger: to compare it would take long.
 MAX_NEAR_LENGTH = 600
 _MAX_NOTE_CUTS = 20
+_BEFORE_NOTE = " \t\r\n:,;.—–-"
+_SETS_OFF = frozenset("\r\n:,;.—–-")
 _MOST_NEAR = 3
 _BRIEF = 60
 
@@ -72,12 +74,56 @@ def did_you_mean(
 
 def no_words(question: Question, lead: str = "") -> str:
     """Say that own words are no answer to the question, and what is."""
+    if question.needs_word:
+        return f"this is answered by its word alone: say {_words_of(question)}"
     most = len(question.options)
     numbers = "1" if most == 1 else f"1 to {most}"
     if question.accepts_text is AcceptsText.NO:
         return f"this question takes only its options, not your own words: choose {numbers}"
     example = f"such as “{lead}1: not now”"
     return f"words alone are no answer here: choose {numbers}; words can go along, {example}"
+
+
+def _words_of(question: Question) -> str:
+    return " or ".join(f"“{option.value}”" for option in question.options)
+
+
+def read_word(question: Question, short_id: str, typed: str, *, is_aimed: bool) -> Answer:
+    """Return the choice that “approve ab2c, but slowly” makes in a chat: a word, an id, a note.
+
+    `is_aimed`: the text is known to be for this question, so it need not name it. A yes is then
+    its word alone, and beside an id its note is set off: a sentence that begins with “always” is
+    none, nor is “always ab2c, in this session”, with another option's word. Raise InvalidReply for
+    anything else.
+    """
+    word, rest = [*typed.split(None, 1), "", ""][:2]
+    named = {option.value.casefold(): option for option in question.options}
+    option = named.get(word.casefold().rstrip(":,."))
+    given = re.match(rf"(?i)#?{re.escape(short_id)}(?!\w)", rest)
+    if option is None or not (given or is_aimed):
+        raise InvalidReply(say_word(question, short_id))
+    said = rest[given.end() :].lstrip(" \t") if given else rest
+    note = said.strip(_BEFORE_NOTE).strip() or None
+    is_set_off = bool(given) and said[:1] in _SETS_OFF
+    others = named.keys() - {option.value.casefold()}
+    is_torn = bool(option.confirm) and not others.isdisjoint(re.findall(r"\w+", said.casefold()))
+    if note and option.needs_sight and (is_torn or not is_set_off):
+        raise InvalidReply(say_word(question, short_id))
+    return Answer((option.label,), note)
+
+
+def say_word(question: Question, short_id: str) -> str:
+    """Say what to type for each option of a question that needs its word and id."""
+    ways = [f"“{option.value} {short_id}”" for option in question.options]
+    note = ", and words behind a comma if you like" if question.takes_words else ""
+    return f"to be sure that it is meant for this, say {' or '.join(ways)}{note}"
+
+
+def approved_so_far(people: Sequence[str], needed: int) -> str:
+    """Say who has approved, and how many more people must."""
+    left = needed - len(people)
+    more = "one more person is" if left == 1 else f"{left} more people are"
+    return f"{', '.join(people)} approved; {more} needed"
 
 
 def near_labels(typed: str, labels: Sequence[str]) -> tuple[str, ...]:
@@ -180,7 +226,8 @@ class Choices:
         for label in labels:
             if (number := read_number(label)) is not None:
                 numbered[number] = numbered.get(number, frozenset()) | {label}
-        folded = {label.casefold(): label for label in labels}
+        named = {option.value.casefold(): option.label for option in question.options}
+        folded = named | {label.casefold(): label for label in labels}
         return cls(question, labels, folded, numbered, lead, asks_back)
 
     def read(self, values: Sequence[str]) -> Answer:
@@ -209,6 +256,8 @@ class Choices:
             raise self._unclear(meant)
         if meant:
             return next(iter(meant))
+        if self.question.needs_word and (read_number(typed) is not None or LINE.match(typed)):
+            raise InvalidReply(f"a number is no answer here: say {_words_of(self.question)}")
         if (number := read_number(typed)) is not None:
             raise InvalidReply(f"there is no option {number}: choose 1 to {len(self.labels)}")
         if (line := LINE.match(typed)) and (label := self.folded.get(line[2].casefold())):
@@ -218,7 +267,13 @@ class Choices:
         return None
 
     def meant(self, typed: str) -> frozenset[str]:
-        """Return the labels of the options that the text names by number, label or line."""
+        """Return the labels of the options that the text names by number, label or line.
+
+        What needs its word is named by that, or by its label.
+        """
+        if self.question.needs_word:
+            label = self.folded.get(typed.casefold())
+            return frozenset([label]) if label else frozenset()
         named = {self.folded.get(typed.casefold()), self._on_line(typed)} - {None}
         number = read_number(typed)
         by_number = self.numbered.get(number, frozenset()) if number is not None else frozenset()

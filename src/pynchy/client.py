@@ -25,9 +25,11 @@ from pynchy.errors import (
     NotStarted,
     PynchyError,
     ReplyRejected,
+    RuleRefused,
     SessionOver,
     UnknownGroup,
     UnknownQuestion,
+    UnknownRule,
     UnknownSession,
 )
 from pynchy.exits import QuestionOver
@@ -39,6 +41,7 @@ _STREAM_SECONDS = 40.0
 _OK = 300
 _SESSIONS = "/api/sessions"
 _GROUPS = "/api/groups"
+_RULES = "/api/rules"
 
 Json = dict[str, Any]
 
@@ -92,6 +95,10 @@ class HostClient:
         """Answer, decline, retry or dismiss a question of that group. Return it as it is now."""
         return self._object("POST", _path(request_id, verb), {"group": group, **body})
 
+    def problems(self) -> list[str]:
+        """Return what is wrong with the host just now, in words for a person."""
+        return [str(problem) for problem in self._object("GET", "/api/status").get("problems", ())]
+
     def agents(self) -> list[Json]:
         """Return every agent that lives or has something open."""
         return self._list("GET", "/api/agents")
@@ -129,6 +136,24 @@ class HostClient:
         """Remove the group and return what was done. Raise UnknownGroup, or GroupKept with why."""
         body = {"by": by, "force": force}
         return self._object("POST", f"{_GROUPS}/{quote(name, safe='')}/remove", body)
+
+    def rules(self, group: str | None = None) -> list[Json]:
+        """Return every rule that counts, of that group or of all."""
+        query = "?" + urlencode({"group": group}) if group else ""
+        return self._list("GET", f"{_RULES}{query}")
+
+    def rule_problems(self) -> Json:
+        """Return why no rule allows anything just now, if so, and what may be wrong in some."""
+        return self._object("GET", f"{_RULES}/problems")
+
+    def test_rules(self, group: str, tool: str, given: Json, cwd: str) -> Json:
+        """Return what the rules would say of a call. Raise UnknownRule for no such group."""
+        body = {"group": group, "tool": tool, "input": given, "cwd": cwd}
+        return self._object("POST", f"{_RULES}/test", body)
+
+    def revoke_rule(self, target: str, by: str) -> Json:
+        """Let the rule count no more, and return it. Raise UnknownRule, or RuleRefused."""
+        return self._object("POST", f"{_RULES}/{quote(target, safe='')}/revoke", {"by": by})
 
     def sweep(self, *, dry_run: bool) -> list[Json]:
         """End what is stale, or only return what would be ended."""
@@ -245,6 +270,12 @@ _GROUP_ERRORS: dict[int, type[PynchyError]] = {
 }
 
 
+_RULE_ERRORS: dict[int, type[PynchyError]] = {
+    http.client.NOT_FOUND: UnknownRule,
+    http.client.CONFLICT: RuleRefused,
+}
+
+
 def _path(target: str, action: str = "") -> str:
     return f"/api/questions/{quote(target, safe='')}" + (f"/{action}" if action else "")
 
@@ -268,6 +299,8 @@ def _refusal(status: int, body: object, path: str) -> PynchyError:
     if path.startswith(_SESSIONS) and (kind := _SESSION_ERRORS.get(status)) and fields:
         return kind(error)
     if path.startswith(f"{_GROUPS}/") and (kind := _GROUP_ERRORS.get(status)) and "error" in fields:
+        return kind(error)
+    if path.startswith(f"{_RULES}/") and (kind := _RULE_ERRORS.get(status)) and "error" in fields:
         return kind(error)
     if status == http.client.CONFLICT and "outcome" in fields:
         return QuestionOver(error)

@@ -262,7 +262,7 @@ class DataFolder:
         raise ConfigError(
             f"{found.absolute()}: lies in this folder, but the host last ran with "
             f"{last.path or 'no settings file'}\n"
-            f"  settings can start programs, so say which file you mean:\n{other}"
+            f"  settings can start programs, so say once which file you mean:\n{other}"
             f"    --config {here}"
         )
 

@@ -21,7 +21,9 @@ PynchyError
 │   ├── NotStarted             a session cannot be started; says why
 │   │   └── NotStopped           its runner cannot be ended; says why
 │   ├── UnknownGroup           no group has that name
-│   └── GroupKept              the group cannot be removed; says why
+│   ├── GroupKept              the group cannot be removed; says why
+│   ├── UnknownRule            no rule has that id
+│   └── RuleRefused            the rule cannot be made or revoked; says why
 ├── ChannelUnavailable       try another channel, retry later; a card may be there all the same
 │   └── NotShown               the same, but no card is there
 │       └── CannotShow           trying again cannot help as things are set up
@@ -136,6 +138,14 @@ class UnknownGroup(ReplyRejected):
 
 class GroupKept(ReplyRejected):
     """The group cannot be removed as things are; the text says why, and what to do."""
+
+
+class UnknownRule(ReplyRejected):
+    """No rule has that id."""
+
+
+class RuleRefused(ReplyRejected):
+    """The rule cannot be made or revoked; the text says why, and what to do."""
 
 
 class ChannelUnavailable(PynchyError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pynchy.model import GroupName, RequestId, SessionId, ShortId
+from pynchy.model import GroupName, Kind, RequestId, SessionId, ShortId
 from pynchy.session import SessionState
 
 
@@ -43,6 +43,10 @@ class EventKind(StrEnum):
     REJECTED = "rejected"
     ORPHANED = "orphaned"
     GROUP_REMOVED = "group_removed"
+    RULE_MADE = "rule_made"
+    RULE_USED = "rule_used"
+    RULE_REVOKED = "rule_revoked"
+    RULE_NOT_MADE = "rule_not_made"
     SESSION_STARTED = "session_started"
     SESSION_WAITING = "session_waiting"
     SESSION_PARKED = "session_parked"
@@ -72,9 +76,11 @@ class Event:
     short_id: ShortId | None = None
     agent: str = ""
     asked: tuple[AskedQuestion, ...] = ()
+    asked_kind: Kind | None = None
     elapsed_seconds: float | None = None
     channel: str | None = None
     by: str | None = None
     detail: str | None = None
     session_id: SessionId | None = None
     state: SessionState | None = None
+    source: str = ""

@@ -10,33 +10,25 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 
-from pynchy import wire
 from pynchy.aio import HostLoop, cancelled_at_end
-from pynchy.audit import AuditLog
-from pynchy.bridge.answer import AnswerService
-from pynchy.bridge.ask import PREFIX, AskHandler
-from pynchy.bridge.cards import Cards
-from pynchy.bridge.deliver import Delivery, DeliveryLimits, MailboxRoute
-from pynchy.bridge.expire import Expiry
-from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.resume import LateDelivery, LateSettings
-from pynchy.bridge.retention import Retention
-from pynchy.bridge.workers import QuestionServices, QuestionWorkers
+from pynchy.bridge.ask import PREFIX
 from pynchy.channels.base import Channel
 from pynchy.channels.loading import OpenChannels, make_channels
 from pynchy.clock import SteadyClock
-from pynchy.config import Settings
+from pynchy.config import OpenCodeSourceSettings, Settings
+from pynchy.core import Core, CoreContext
 from pynchy.data_dir import DataFolder, SettingsSource
-from pynchy.errors import HostError
+from pynchy.errors import ConfigError, HostError, PynchyError
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext, cookie_name, make_link
+from pynchy.http.hook_keys import HookKeys
+from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.pages import InboxPages
 from pynchy.http.server import listen, names_of, url_of
 from pynchy.http.sessions import SessionContext
@@ -44,24 +36,18 @@ from pynchy.http_connections import HttpServer
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import SignIn
 from pynchy.ipc.intake import Intake, Rate, Registry
-from pynchy.ipc.leases import Leases
-from pynchy.ipc.mailbox import Mailboxes
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launcher
 from pynchy.launchers.kinds import LauncherContext, make_launcher
 from pynchy.launchers.run_log import LogChunk, read_output
 from pynchy.model import GroupName
-from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
-from pynchy.pending.index import PendingIndex, ShortIds
-from pynchy.safe_folder import Folder
 from pynchy.session import Session
-from pynchy.sources.base import MAILBOX, AnswerRoute
-from pynchy.tracking.control import SESSION_PREFIX, SessionControl
-from pynchy.tracking.liveness import Liveness
-from pynchy.tracking.redelivery import LostAnswers
-from pynchy.tracking.table import FileSessions, SessionStore, SessionTable
-from pynchy.tracking.tracker import SessionTracker
+from pynchy.sources.base import HELD_SOURCES, SeenAgent, Source, SourceServices
+from pynchy.sources.codex import CodexSource
+from pynchy.sources.held import let_go
+from pynchy.tracking.control import SESSION_PREFIX
+from pynchy.wire import DESK_ANSWER
 
 log = logging.getLogger(__name__)
 
@@ -108,81 +94,6 @@ async def running_host(
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class CoreContext:
-    """What the core stands on. A test puts its own in the place of some of it."""
-
-    folder: Path
-    settings: Settings
-    channels: Mapping[str, Channel]
-    now: Callable[[], datetime]
-    launchers: Mapping[GroupName, Launcher] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)
-    host: str = ""
-    store: QuestionStore | None = None
-    sessions: SessionStore | None = None
-    leases: Leases | None = None
-    lease_pool: Executor | None = None
-    limits: DeliveryLimits | None = None
-    routes: Mapping[str, AnswerRoute] = field(default_factory=dict)
-
-
-class Core:
-    """The parts between mailboxes and channels, from the ask handler to the workers."""
-
-    def __init__(self, context: CoreContext) -> None:
-        settings, ipc = context.settings, context.folder / "ipc"
-        retention = settings.retention
-        self.settings = settings
-        self.audit = AuditLog(
-            context.folder / "audit",
-            max_bytes=retention.audit_size,
-            max_files=retention.audit_files,
-        )
-        self.index = PendingIndex()
-        self.store = context.store or FileStore(ipc)
-        self.ledger = QuestionLedger(self.store, self.index, self.audit, context.now, context.host)
-        self.mailboxes = Mailboxes(ipc, lambda group: settings.group(group).agent_uid)
-        self.leases = context.leases or Leases(settings.lease_ttl.total_seconds())
-        sessions = context.sessions or FileSessions(context.folder)
-        table = SessionTable(sessions, retention.sessions, self._forget_initial)
-        self.liveness = Liveness(self.mailboxes, self.leases, context.launchers, context.lease_pool)
-        self.tracker = SessionTracker(table, self.index, self.audit, context.now, self.liveness)
-        self.ledger.subscribe(self.tracker)
-        lost = LostAnswers(self.tracker, self.index, self.store, self.mailboxes)
-        late_settings = _late_settings(settings, context.launchers)
-        self.late = LateDelivery(
-            self.ledger, self.mailboxes, lost, late_settings, settings.max_resumes
-        )
-        limits = context.limits or DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
-        route = MailboxRoute(self.ledger, self.mailboxes, lost, self.late, limits)
-        self.delivery = Delivery(self.ledger, {MAILBOX: route, **context.routes})
-        self.retention = Retention(self.ledger, self.mailboxes, self.tracker, retention)
-        self.expiry = Expiry(self.ledger, self.delivery, self.retention)
-        timeout, url = settings.send_timeout.total_seconds(), settings.http.public_url
-        self.cards = Cards(self.ledger, context.channels, timeout, url)
-        make_short_id = ShortIds(Folder(context.folder), self.index.has_short_id).make
-        self.ask_handler = AskHandler(self.ledger, self.mailboxes, lost, make_short_id, settings)
-        self.answers = AnswerService(self.ledger, context.channels, settings)
-        self.control = SessionControl(
-            lost, self.late.halt, self.mailboxes, settings, context.environ
-        )
-
-    async def load(self, tasks: asyncio.TaskGroup) -> QuestionWorkers:
-        """Take up what an earlier host left. Nothing is done about it yet."""
-        services = QuestionServices(self.cards, self.delivery, self.expiry)
-        workers = QuestionWorkers(self.ledger, services, self.settings, tasks)
-        self.ledger.subscribe(workers)
-        await self.ledger.load()
-        await self.tracker.load(tasks)
-        return workers
-
-    def _forget_initial(self, session: Session) -> None:
-        if session.launches and wire.usable_id(session.session_id):
-            with suppress(OSError):
-                self.mailboxes.of(session.group).forget_initial(session.session_id)
-
-
 class Host:
     """Everything that runs for one data folder."""
 
@@ -201,10 +112,12 @@ class Host:
         self._launchers = self._make_launchers(environ)
         self._lease_pool = ThreadPoolExecutor(_LEASE_THREADS, "leases")
         now = self._clock.now
-        context = CoreContext(data.path, settings, channels, now, self._launchers, environ)
+        file = None if origin is None else origin.path
+        context = CoreContext(data.path, settings, channels, now, self._launchers, environ, file)
         store = FileStore(data.ipc, data.is_ours)
         self._core = Core(replace(context, lease_pool=self._lease_pool, store=store))
         self._watcher: Watcher | None = None
+        self._sources = self._make_sources(environ)
         self._open_channels = OpenChannels(
             channels, self._core.answers, settings.send_timeout.total_seconds()
         )
@@ -234,8 +147,19 @@ class Host:
             tasks.create_task(core.expiry.run(), name="expiry")
             tasks.create_task(core.retention.run(), name="retention")
             tasks.create_task(core.expiry.report_orphans(), name="orphans")
+            await self._let_go_of_sources()
+            for source in self._sources:
+                tasks.create_task(source.run(core.ask_handler), name=source.name)
             context = await stack.enter_async_context(self._http(tasks))
             yield Running(context.url, recovered, lambda: _link(context))
+
+    async def _let_go_of_sources(self) -> None:
+        """End what an earlier host was to ask for a source that is not set up any more."""
+        core, names = self._core, {source.name for source in self._sources}
+        for name, table in HELD_SOURCES.items():
+            if name not in names:
+                why = f"{table} is not in the settings any more"
+                await let_go(name, core.rejoined, core.index, core.ask_handler, why)
 
     async def _guard_folder(self) -> None:
         """Raise HostError when another host may take the folder for its own."""
@@ -250,6 +174,7 @@ class Host:
     def _watch(self, tasks: asyncio.TaskGroup) -> None:
         registry = Registry()
         registry.register_prefix(PREFIX, self._core.ask_handler.handle)
+        registry.register_prefix(DESK_ANSWER, self._core.desk_answers.handle)
         registry.register_prefix(SESSION_PREFIX, self._core.control.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
@@ -265,7 +190,11 @@ class Host:
         with listen(http) as sock:
             token = self._data.token()
             context = self._context(url_of(sock), cookie_name(token))
-            server = HttpServer(_guarded(context, token, names_of(sock, http)))
+            await context.terminal.begin(self._core.index)
+            tasks.create_task(context.terminal.run(), name="terminal")
+            hooks = HookKeys(self._data).group_of
+            credentials = Credentials(token, context.cookie, context.sign_in.browser, hooks)
+            server = HttpServer(_guarded(context, credentials, names_of(sock, http)))
             serving = tasks.create_task(server.serve_on(sock), name="http")
             self._data.announce(context.url, self._origin)
             try:
@@ -273,11 +202,22 @@ class Host:
             finally:
                 self._data.retract()
                 self._core.audit.send_home()
+                self._core.connected.release()
                 server.should_exit = True
                 await serving
 
+    def _remove_group(self, group: GroupName) -> bool:
+        """Remove what the group has, unless it has just asked something. Not for the loop."""
+        if not self._core.mailboxes.of(group).remove():
+            return False
+        try:
+            HookKeys(self._data).drop(group)
+        except PynchyError as exc:  # a file that cannot be used lets nobody in
+            log.warning("group.key_not_dropped", extra={"group": group, "why": str(exc)})
+        return True
+
     def _context(self, url: str, cookie: str) -> HttpContext:
-        web = self._settings.web
+        web, now = self._settings.web, self._clock.now
         return HttpContext(
             url=url,
             cookie=cookie,
@@ -288,18 +228,24 @@ class Host:
             expiry=self._core.expiry,
             history=self._core.store,
             audit=self._core.audit,
+            rules=self._core.rules,
             sign_in=SignIn(
-                self._data.folder,
-                self._clock.now,
-                link_ttl=web.link_ttl,
-                browser_ttl=web.sign_in_ttl,
+                self._data.folder, now, link_ttl=web.link_ttl, browser_ttl=web.sign_in_ttl
             ),
             problems=self.problems,
             groups=self._core.mailboxes.groups,
-            remove_mailbox=lambda group: self._core.mailboxes.of(group).remove(),
+            remove_group=self._remove_group,
             live_runners=self._live_runners,
+            seen_agents=self._seen_agents,
             session_context=SessionContext(
-                self._core.tracker, self._core.control, self._output, self._settings
+                self._core.tracker,
+                self._core.control,
+                self._output,
+                self._settings,
+                self._core.index,
+            ),
+            terminal=TerminalPermissions(
+                self._core.connected, self._core.ask_handler, self._data.folder, self._settings
             ),
         )
 
@@ -314,17 +260,22 @@ class Host:
             found += [LiveRunner(group, lease, session_id) for lease, session_id in live]
         return found
 
+    def _seen_agents(self) -> list[SeenAgent]:
+        return [agent for source in self._sources for agent in source.agents()]
+
     async def _output(self, session: Session, after: int) -> LogChunk:
         return await asyncio.to_thread(read_output, self._data.path, session, after)
 
     async def problems(self) -> list[str]:
         """Say what is wrong just now, in words for a person."""
-        found = [self._core.audit.problem, *self._open_channels.problems()]
+        core = self._core
+        found = [core.audit.problem, await core.rules.look(), *self._open_channels.problems()]
         if isinstance(loop := asyncio.get_running_loop(), HostLoop):
             found.append(loop.problem)
+        found += [source.problem for source in self._sources]
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
-        found += [*self._core.store.problems(), *self._core.leases.problems()]
+        found += [*core.store.problems(), *core.leases.problems()]
         found.append(self._clock.problem())
         found += await asyncio.to_thread(self._disk_problems)
         return [problem for problem in found if problem]
@@ -333,6 +284,15 @@ class Host:
         some = {(p.group, p.source): p for p in self._core.index if p.delivered is None}
         found = [self._core.delivery.route(some[key]).problem(key[0]) for key in sorted(some)]
         return [*found, self._data.disk_problem()]
+
+    def _make_sources(self, environ: Mapping[str, str]) -> list[Source]:
+        tables, core = self._settings.sources, self._core
+        made: list[Source] = []
+        if tables.codex is not None:
+            made.append(CodexSource(tables.codex, core.rejoined, core.index, environ))
+        if tables.opencode is not None:
+            made.append(_opencode(tables.opencode, core, self._clock.now))
+        return made
 
     def _make_launchers(self, environ: Mapping[str, str]) -> dict[GroupName, Launcher]:
         own = None if self._origin is None else self._origin.path
@@ -345,21 +305,8 @@ class Host:
         return launchers
 
 
-def _late_settings(
-    settings: Settings, launchers: Mapping[GroupName, Launcher]
-) -> dict[GroupName, LateSettings]:
-    late = {}
-    for name, launcher in launchers.items():
-        own = settings.group(name).launcher
-        if own is not None:
-            limits = (own.attempts, own.backoff, own.max_runners)
-            late[name] = LateSettings(launcher, *limits, is_box=own.is_box)
-    return late
-
-
-def _guarded(context: HttpContext, token: str, hosts: list[str]) -> AuthMiddleware:
+def _guarded(context: HttpContext, credentials: Credentials, hosts: list[str]) -> AuthMiddleware:
     inbox = InboxPages(context)
-    credentials = Credentials(token, context.cookie, context.sign_in.browser)
     return AuthMiddleware(make_api(context, inbox), inbox.ask_to_sign_in, credentials, hosts)
 
 
@@ -368,12 +315,25 @@ async def _link(context: HttpContext) -> str:
     return url
 
 
+def _opencode(table: OpenCodeSourceSettings, core: Core, now: Callable[[], datetime]) -> Source:
+    try:
+        from pynchy.sources.opencode.source import OpenCodeSource  # noqa: PLC0415 - an extra
+    except ImportError as exc:
+        raise ConfigError(
+            f"[sources.opencode] needs libraries that are not installed ({exc.name}): "
+            "pip install '.[opencode]'"
+        ) from exc
+    services = SourceServices(core.rejoined, core.index, core.audit.publish, now)
+    return OpenCodeSource(table, os.environ, services)
+
+
 def without_secrets(settings: Settings) -> dict[str, str]:
     """Return our environment as agents may see it: without the channels' secrets and what is ours.
 
     An agent that knew the host's data folder would, as the host's own user, speak as a person.
     """
     secrets = {name for channel in settings.channels.values() for name in channel.secrets()}
+    secrets |= set(settings.sources.secrets())
     return {
         name: value
         for name, value in os.environ.items()

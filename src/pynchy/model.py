@@ -6,10 +6,13 @@ matching go by a question's options and `accepts_text`, never by its kind.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Any, NewType
+
+from pynchy.calls import RuleScope, ToolCall
 
 RequestId = NewType("RequestId", str)
 ShortId = NewType("ShortId", str)
@@ -23,7 +26,7 @@ SESSION_PATTERN = r"[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+=-]{0,499}"
 
 
 class Kind(StrEnum):
-    """What sort of thing waits for a person; a word for listings, and nothing else."""
+    """What sort of thing waits: a word for listings, and for who may answer (`approvers`)."""
 
     APPROVAL = "approval"
     PERMISSION = "permission"
@@ -43,12 +46,19 @@ class AcceptsText(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One of the choices that the agent offers; `value`, if not its label, names it as well."""
+    """One of the choices that are offered; `value`, if not its label, names it as well.
+
+    `confirm` is agreed to before the choice counts. `narrows` is the value of the option in whose
+    confirmation a screen offers this one. `needs_sight`: offered only where all can be read.
+    """
 
     label: str
     description: str = ""
     preview: str = ""
     value: str = ""
+    confirm: str = ""
+    narrows: str = ""
+    needs_sight: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", self.value or self.label)
@@ -56,7 +66,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing that the agent asks."""
+    """One thing that the agent asks.
+
+    `needs_word`: in a chat a choice is typed as its value and the question's id ("approve ab2c"),
+    so that no number or "ok" that was meant for something else is taken for it.
+    """
 
     text: str
     header: str = ""
@@ -64,6 +78,7 @@ class Question:
     multi_select: bool = False
     default: tuple[str, ...] = ()
     accepts_text: AcceptsText = AcceptsText.ANSWER
+    needs_word: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -83,14 +98,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person chose and wrote for one question."""
+    """What a person chose and wrote; `edited` is the input that a call was allowed with instead."""
 
     selected: tuple[str, ...] = ()
     text: str | None = None
+    edited: Mapping[str, Any] | None = None
 
     def describe(self) -> str:
         """What was chosen and written, for a person."""
-        parts = [", ".join(self.selected)] if self.selected else []
+        chosen = (*self.selected, "edited") if self.edited is not None else self.selected
+        parts = [", ".join(chosen)] if chosen else []
         return " — ".join([*parts, self.text] if self.text else parts)
 
 
@@ -161,7 +178,7 @@ class DeliveryPath(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a question ended. Created once for each question, and never changed."""
+    """How a question ended; never changed. `rule_seconds`: how long a rule made by it holds."""
 
     outcome: OutcomeKind
     at: datetime
@@ -170,6 +187,7 @@ class Ending:
     channel: str | None = None
     reason: str | None = None
     user_id: str | None = None
+    rule_seconds: float | None = None
 
     def describe(self) -> str:
         """How it ended, for a person who came second."""
@@ -185,8 +203,7 @@ class CardRef:
     """One channel's card of a question: where it is and what became of it.
 
     `delivery` is what the settled card says of the answer's way to the agent. `maybe_shown`: an
-    attempt failed without it being known whether the card is there. `hopeless`: the last attempt
-    failed in a way that trying again does not mend.
+    attempt failed, and the card may be there. `hopeless`: trying again does not mend the last one.
     """
 
     channel: str
@@ -202,7 +219,7 @@ class CardRef:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An answer to one question of several, kept until the others are answered.
+    """An answer to one question of several, kept until the others are answered; or one approval.
 
     Its author is `user_id` in `channel`, and `by` is what they are called. Without a `user_id`,
     as in the terminal and on the page, it is the name that tells people apart.
@@ -216,9 +233,7 @@ class Draft:
 
     def has_author_of(self, other: Draft) -> bool:
         """True if the same person gave both. Drafts of 0.1 have a name alone."""
-        if not self.channel or not other.channel:
-            return self.by == other.by
-        if self.user_id or other.user_id:
+        if self.channel and other.channel and (self.user_id or other.user_id):
             return (self.channel, self.user_id) == (other.channel, other.user_id)
         return self.by == other.by
 
@@ -245,6 +260,9 @@ class PendingQuestion:
 
     `parked`: the agent has put the call off that asked, and ends; it makes it again when resumed.
     `source` is where it came from, empty for the mailbox; `home_host` the host that recorded it.
+    `call` is what a permission is for, `offered_rule` the pattern of the rule that "always" makes,
+    `rule_problem` why it did not. `approvals_needed` people must approve; until then each approval
+    is a draft.
     """
 
     request_id: RequestId
@@ -274,11 +292,15 @@ class PendingQuestion:
     delivered_at: datetime | None = None
     source: str = ""
     home_host: str = ""
+    call: ToolCall | None = None
+    offered_rule: str = ""
+    rule_problem: str = ""
+    approvals_needed: int = 1
 
     @property
     def answered(self) -> frozenset[int]:
         """The numbers, from 1, of the questions that somebody has answered already."""
-        return frozenset(draft.question + 1 for draft in self.drafts)
+        return frozenset(d.question + 1 for d in self.drafts if self.approvals_needed == 1)
 
     @property
     def key(self) -> tuple[GroupName, RequestId]:
@@ -306,29 +328,8 @@ class PendingQuestion:
 
     @property
     def resumes(self) -> bool:
-        """True if a dead agent is brought back to hear how the question ended.
-
-        A parked one always: it would wait for ever.
-        """
+        """True if a dead agent is brought back to hear how it ended, as a parked one always is."""
         return self.ending is not None and (self.parked or self.ending.outcome.resumes)
-
-    @property
-    def delivery_note(self) -> str:
-        """What a settled card says of the answer's way to the agent; nothing if all went well."""
-        if self.ending is None or not self.resumes:
-            return ""
-        how = "was parked" if self.parked else "had stopped"
-        how = "received it, then its process died" if self.late.taker_died else how
-        if self.delivered is DeliveryPath.LATE:
-            has = "has the answer" if self.ending.answers else "knows how this ended"
-            return f"The agent {how}; it was resumed and {has}."
-        if self.delivered is DeliveryPath.DISMISSED:
-            return f"Not delivered, and dismissed: {self.late.error}"
-        if self.state is State.RESUMING:
-            return f"The agent {how}; resuming it."
-        if self.state in {State.HELD, State.UNDELIVERED} and self.late.error:
-            return f"Not delivered yet: {self.late.error}"
-        return ""
 
     @property
     def is_at_rest(self) -> bool:
@@ -366,10 +367,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class ShownCard:
-    """A card that a channel shows of a question that is still open.
-
-    `answered` are the numbers, from 1, of its questions that somebody has answered already.
-    """
+    """A card of an open question; `answered` are the numbers, from 1, of what has an answer."""
 
     jid: str
     message_id: str
@@ -383,10 +381,9 @@ class ShownCard:
 class Reply:
     """Raw human input to a question, before anybody has judged it.
 
-    Either `values` (numbers, labels or text, to be matched), or `answers` where the channel knows
-    what was ticked and what was written: one for each question, of which those that somebody has
-    answered before may be empty. `question` counts from 1 where they answer only that one.
-    Where the channel knows the `group`, the target is the id of a request of that group alone.
+    Either `values` (numbers, labels or text), or `answers` where the channel knows what was ticked
+    and written: one for each question, empty where it was answered before. `question`: from 1, if
+    only that one is answered. `group`: the target is of it alone. `edited`: as it came.
     """
 
     target: str
@@ -398,3 +395,6 @@ class Reply:
     user_id: str | None = None
     chat: str | None = None
     group: GroupName | None = None
+    rule_seconds: float | None = None
+    rule_scope: RuleScope | None = None
+    edited: object = None

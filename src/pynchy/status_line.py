@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 _LINE_SECONDS = 2.0
 _MAX_BYTES = 1024 * 1024
 _NO_ANSWER = "⚠ pynchy does not answer"
-_SIGNS = (("🤖", "agents"), ("🔔", "waiting"), ("📭", "undelivered"))
+_SIGNS = (
+    ("🤖", "agents"),
+    ("🔒", "permissions_pending"),
+    ("🔔", "questions_pending"),
+    ("📭", "undelivered"),
+    ("⏳", "todos"),
+)
 
 
 def wants_line(words: Sequence[str]) -> bool:
@@ -46,7 +52,10 @@ def show_line(words: Sequence[str], environ: Mapping[str, str]) -> None:
 
 def short_line(status: dict[str, Any]) -> str:
     """Return the figures that are not zero, each behind its sign."""
-    return " ".join(f"{sign} {status[name]}" for sign, name in _SIGNS if status.get(name))
+    # A host of an earlier version tells all that waits in one figure.
+    shown = {"questions_pending": status.get("waiting", 0)} | status
+    shown["agents"] = status.get("agents", 0) - status.get("agents_idle", 0)
+    return " ".join(f"{sign} {shown[name]}" for sign, name in _SIGNS if shown.get(name))
 
 
 def get_object(url: str, token: str, path: str, seconds: float) -> dict[str, Any]:

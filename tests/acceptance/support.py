@@ -97,8 +97,8 @@ class Person:
         """Return what became of the question's card in each channel."""
         return {card["channel"]: card["state"] for card in self.question(target)["cards"]}
 
-    def answer(self, target: str, *values: str, by: str = "ana") -> HttpReply:
-        body = {"values": list(values), "by": by}
+    def answer(self, target: str, *values: str, by: str = "ana", **more: Any) -> HttpReply:
+        body = {"values": list(values), "by": by, **more}
         return self.http("POST", f"/api/questions/{target}/answer", body)
 
     def decline(self, target: str, by: str = "ana") -> HttpReply:
@@ -295,9 +295,12 @@ class Agent:
 
 @asynccontextmanager
 async def agent_of(
-    person: Person, group: str = "team", era: str = "auto", **environ: str
+    person: Person, group: str = "team", era: str = "auto", at_desk: Any = None, **environ: str
 ) -> AsyncIterator[Agent]:
-    """Start `pynchy mcp` as an agent program does, and connect to it."""
+    """Start `pynchy mcp` as an agent program does, and connect to it.
+
+    `at_desk` answers what the server asks whoever sits in front of the program.
+    """
     pid_file = person.data.parent / f"agent-{time.monotonic_ns()}.pid"
     server = [str(PYNCHY), "mcp", "--group", group, "--data-dir", str(person.data)]
     parameters = StdioServerParameters(
@@ -306,7 +309,8 @@ async def agent_of(
         env={"PYNCHY_SESSION_ID": "session-1", **environ},
     )
     with pid_file.with_suffix(".log").open("w") as log:
-        async with Client(stdio_client(parameters, errlog=log), mode=era) as client:
+        transport = stdio_client(parameters, errlog=log)
+        async with Client(transport, mode=era, elicitation_callback=at_desk) as client:
             yield Agent(client, int(await until(lambda: _read(pid_file), "the agent's server")))
 
 

@@ -160,10 +160,13 @@ def terminal(scratch: Path) -> Iterator[Terminal]:
 
 
 def test_the_demo_plays_both_parts_and_shows_what_arrived(automatic: str) -> None:
-    live, late = automatic.split("4. The agent dies while it waits")
+    live, late = automatic.split("5. The agent dies while it waits")
 
     for answer in LIVE_ANSWERS:
         assert f"Answer: {answer}" in live
+    _, permission = live.split("4. A permission")
+    assert re.search(r"\$ .*pynchy approve \w+ --data-dir", permission)
+    assert "allow: git push origin v1.4.0" in permission
     assert "I am back in session" in late
     assert f"Answer: {LATE_ANSWER}" in late
     assert f"{Path(sys.executable).with_name('pynchy')} serve" in late
@@ -205,7 +208,12 @@ def test_a_person_answers_here_and_from_another_terminal(scratch: Path, terminal
     terminal.read_until("3. Free text")
     terminal.read_until("you │ ")
     terminal.type("It is -- 'quicker' now\n")
-    terminal.read_until("killed")
+    terminal.read_until("4. A permission")
+    terminal.read_until("you │ ")
+    terminal.type("1\n")
+    assert "Nothing else is a yes" in terminal.read_until("you │ ")
+    terminal.type("deny not on a Friday\n")
+    assert "not on a Friday" in terminal.read_until("killed").partition("deny: ")[2]
     terminal.read_until("you │ ")
     terminal.type("1\n")
 
@@ -260,7 +268,7 @@ def test_a_folder_that_is_named_is_kept_and_one_in_use_is_refused(
     second = run_demo(scratch, "--auto", "--data-dir", str(kept))
 
     assert f"What the demo wrote is in {kept}" in automatic
-    assert len(list((kept / "ipc" / "demo" / "history").iterdir())) == 4
+    assert len(list((kept / "ipc" / "demo" / "history").iterdir())) == 5
     assert second.returncode == 2
     assert "not empty" in second.stderr
 

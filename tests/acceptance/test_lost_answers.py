@@ -159,7 +159,7 @@ async def test_a_program_that_fails_to_resume_is_given_the_restated_answer_again
     programs.mkdir()
     prompts.mkdir()
     claude = programs / "claude"
-    claude.write_text(f'#!/bin/sh\ncat > "{prompts}/$$"\nexit 1\n')
+    claude.write_text(f'#!/bin/sh\nhead -n 2 > "{prompts}/$$"\nexit 1\n')
     claude.chmod(0o700)
     env = f'env = {{ PATH = "{programs}:{os.environ["PATH"]}", HOME = "{tmp_path}" }}\n'
     table = f'[groups.team.launcher]\nkind = "process"\nagent = "claude"\ncwd = "{tmp_path}"\n'

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.agents.loopback import enter_own_network
-from tests.agents.programs import PROGRAMS, Program
+from tests.agents.programs import TRIED, Program
 from tests.agents.support import Stage
 
 collect_ignore_glob = [] if os.environ.get("PYNCHY_TEST_AGENTS") else ["test_*.py"]
@@ -23,7 +23,7 @@ def pytest_report_header() -> str | None:
     return f"network: {'loopback alone' if cut_off else 'not cut off, the system does not let us'}"
 
 
-@pytest.fixture(params=PROGRAMS, ids=lambda program: program.id)
+@pytest.fixture(params=TRIED, ids=lambda program: program.id)
 def program(request: pytest.FixtureRequest) -> Program:
     found: Program = request.param
     assert found.is_installed, f"{found.id} is not installed: python -m tests.agents.programs"

@@ -50,6 +50,12 @@ PROGRAMS = (
     Program("codex", "@openai/codex", "0.166.0"),
     Program("opencode", "opencode-ai", "1.18.33"),
 )
+# Where this is set, both versions of Claude Code do everything, and people take minutes to answer;
+# else what is the same in both is tried with the newest.
+IS_THOROUGH = bool(os.environ.get("PYNCHY_TEST_LONG_WAITS"))
+CLAUDES = [program for program in PROGRAMS if program.agent == "claude"]
+TRIED_CLAUDES = CLAUDES if IS_THOROUGH else CLAUDES[-1:]
+TRIED = [one for one in PROGRAMS if one not in CLAUDES or one in TRIED_CLAUDES]
 # The last that does not know how to put off a call; it takes part in the test of that alone.
 OLD_CLAUDE = Program("claude", "@anthropic-ai/claude-code", "2.1.88")
 

@@ -31,6 +31,7 @@ class Stage:
 
     def __init__(self, program: Program, folder: Path) -> None:
         self.program = program
+        self.agent = program.agent
         self.model = ModelStandIn()
         self.home = folder / "home"
         self.work = folder / "work"
@@ -65,7 +66,7 @@ class Stage:
             settings,
             f"[groups.{GROUP}.launcher]",
             *(f"{name} = {json.dumps(value)}" for name, value in self.launcher.items()),
-            f"agent = {json.dumps(self.program.agent)}",
+            f"agent = {json.dumps(self.agent)}",
             f"runner = {json.dumps(RUNNER)}",
             'backoff = "100ms"',
             f"[groups.{GROUP}.launcher.env]",

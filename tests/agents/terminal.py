@@ -90,4 +90,5 @@ class Terminal(Stage):
     def doctor(self) -> list[Json]:
         """Return what doctor finds of the program."""
         found: list[Json] = json.loads(self.pynchy("doctor", "--json").stdout)
-        return [one for one in found if one["check"].startswith(f"{self.program.agent} (")]
+        checks = (f"{self.program.agent} (", "Claude Code")
+        return [one for one in found if one["check"].startswith(checks)]

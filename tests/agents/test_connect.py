@@ -43,7 +43,7 @@ async def test_a_connected_program_lists_the_server_calls_it_and_gets_the_answer
     assert (question["agent"], question["task"]) == (terminal.program.agent, "work")
     tells = terminal.program.agent != "opencode"
     assert question["session_id"] == (terminal.session_of(runner) if tells else "")
-    [finding] = terminal.doctor()
+    finding = terminal.doctor()[0]
     assert finding["status"] == "ok"
     assert "ask_user" in finding["detail"]
 

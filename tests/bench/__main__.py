@@ -8,7 +8,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import agents, inbox, latency, lookups, parking, recovery, servers, slack, status
+from tests.bench import (
+    agents,
+    foreign,
+    inbox,
+    latency,
+    lookups,
+    parking,
+    recovery,
+    servers,
+    slack,
+    status,
+    terminal,
+)
 from tests.bench.figures import Line, as_json, as_table
 
 PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
@@ -21,6 +33,8 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "status": status.measure,
     "agents": agents.measure,
     "parking": parking.measure,
+    "terminal": terminal.measure,
+    "foreign": foreign.measure,
 }
 
 

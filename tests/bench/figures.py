@@ -11,6 +11,7 @@ class Unit(StrEnum):
     MILLISECONDS = "ms"
     KILOBYTES = "kB"
     MEGABYTES = "MB"
+    PERCENT = "%"
 
 
 @dataclass(frozen=True, slots=True)

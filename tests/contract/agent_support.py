@@ -37,6 +37,11 @@ class HostStandIn:
         found = [json.loads(path.read_bytes()) for path in self.files("*.json")]
         return [request for request in found if request["type"] == f"ask_user:{kind}"]
 
+    def events(self) -> list[dict[str, Any]]:
+        """What the runner has told of its session."""
+        found = [json.loads(path.read_bytes()) for path in self.files("*.json")]
+        return [event for event in found if event["type"] == "session:event"]
+
     async def request(self, kind: str = "ask") -> dict[str, Any]:
         """Return the next request of that kind, and take it out of the mailbox."""
         request = (await until(lambda: self.requests(kind), f"a request to {kind}"))[0]

@@ -371,6 +371,41 @@ async def test_the_runner_program_is_told_what_to_run_and_where_the_session_live
     await launcher.close()
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ([], ["--", "gemini", "--acp"]),
+        (["--", "--model", "x"], ["--", "gemini", "--acp", "--model", "x"]),
+        (["--fast"], ["--fast", "--", "gemini", "--acp"]),
+    ],
+)
+async def test_the_runner_of_a_program_that_speaks_acp_is_told_its_command(
+    tmp_path: Path, launch: Launch, args: list[str], told: list[str]
+) -> None:
+    command = ["gemini", "--acp"]
+    launcher = process_launcher(tmp_path, TELL, agent="acp", acp_command=command, args=args)
+
+    await (await launcher.start(launch)).ended()
+
+    argv = json.loads(launch.initial.with_name("told").read_text())["argv"]
+    assert argv[argv.index("--session") + 2 :] == told
+    await launcher.close()
+
+
+@pytest.mark.parametrize("launcher_class", [ProcessLauncher, BubblewrapLauncher])
+async def test_acp_without_a_program_is_said_before_anything_is_started(
+    tmp_path: Path, launch: Launch, launcher_class: type[ProcessLauncher | BubblewrapLauncher]
+) -> None:
+    kind = "process" if launcher_class is ProcessLauncher else "bubblewrap"
+    settings = LauncherSettings.model_validate({"kind": kind, "agent": "claude"})
+    launcher = launcher_class(tmp_path, GROUP, settings, dict(os.environ))
+    # As with `pynchy run --agent acp`.
+    launch = replace(launch, cwd=str(tmp_path), chosen="acp")
+
+    with pytest.raises(DeliveryFailed, match=f"set acp_command in .groups.{GROUP}.launcher"):
+        await launcher.start(launch)
+
+
 async def test_a_runner_is_started_though_its_task_has_a_nul_in_it(
     bench: Bench, launch: Launch
 ) -> None:

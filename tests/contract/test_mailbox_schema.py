@@ -11,7 +11,7 @@ from agent_runner import asking
 from agent_runner.asking import wire as agent_wire
 from agent_runner.initial import acknowledge, load_initial
 from pynchy import wire
-from pynchy.bridge.resume import resume_prompt
+from pynchy.bridge.resume_prompt import resume_prompt
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import Answer, Ending, GroupName, Option, OutcomeKind, Question, RequestId, State
@@ -78,6 +78,19 @@ def test_the_host_reads_cancels_and_withdrawals() -> None:
     ):
         data = agent_wire.encode_about(kind, asking.fresh_request_id())
         assert isinstance(wire.read_request(wire.read_envelope(data, "x")), model)
+
+
+@given(by=TEXT, selected=st.lists(TEXT, max_size=3), text=st.none() | TEXT)
+def test_the_host_reads_what_was_answered_at_the_desk(
+    by: str, selected: list[str], text: str | None
+) -> None:
+    given = [asking.Answer("Which?", tuple(selected), text)] * 2
+    data = agent_wire.encode_desk_answer(asking.RequestId("q1"), by, given)
+
+    read = wire.read_desk_answer(wire.read_envelope(data, "q1.desk_answer"))
+
+    assert (read.request_id, read.by) == ("q1", by)
+    assert [(one.selected, one.text) for one in read.answers] == [(selected, text)] * 2
 
 
 @given(

@@ -56,7 +56,7 @@ async def test_discover_and_list_have_what_the_stateless_era_wants(server: RawSe
     assert listed["result"]["cacheScope"] in {"public", "private"}
     assert listed["result"]["ttlMs"] >= 0
     assert listed["result"]["resultType"] == "complete"
-    assert len(ListToolsResult.model_validate(listed["result"]).tools) == 3
+    assert len(ListToolsResult.model_validate(listed["result"]).tools) == 4
 
 
 async def test_a_call_is_answered_in_the_era_that_it_was_made_in(server: RawServer) -> None:

@@ -27,13 +27,16 @@ def host(tmp_path: Path) -> HostStandIn:
     return HostStandIn(tmp_path / "ipc")
 
 
-async def test_the_three_tools_are_listed_with_schemas(host: HostStandIn, era: str) -> None:
+async def test_the_tools_are_listed_with_schemas(host: HostStandIn, era: str) -> None:
     async with connect(host.ipc_dir, era) as client:
         tools = (await client.list_tools()).tools
 
-    assert [tool.name for tool in tools] == ["ask_user", "check_answer", "withdraw_question"]
+    names = ["ask_user", "check_answer", "withdraw_question", "request_approval"]
+    assert [tool.name for tool in tools] == names
     assert tools[0].input_schema["required"] == ["questions"]
     assert "consent" in (tools[0].description or "")
+    assert tools[3].input_schema["required"] == ["action"]
+    assert "consent" in (tools[3].description or "")
 
 
 async def test_a_client_that_must_ask_for_permissions_is_denied_them(
@@ -49,6 +52,18 @@ async def test_a_client_that_must_ask_for_permissions_is_denied_them(
 
     assert tools[-1].name == "permissions"
     assert json.loads(text_of(result))["behavior"] == "deny"
+
+
+async def test_a_permission_that_is_too_large_to_be_asked_for_is_denied_in_words(
+    host: HostStandIn, era: str
+) -> None:
+    wanted = {"tool_name": "Bash", "input": {"command": "x" * 300_000}, "tool_use_id": "t1"}
+    async with connect(host.ipc_dir, era, PYNCHY_PERMISSIONS="1") as client:
+        result = await client.call_tool("permissions", wanted)
+
+    told = json.loads(text_of(result))
+    assert told["behavior"] == "deny"
+    assert "at most 262144" in told["message"]
 
 
 async def test_an_answer_reaches_the_call_and_leaves_a_receipt(host: HostStandIn, era: str) -> None:
@@ -405,3 +420,89 @@ async def test_a_misspelt_argument_is_told_and_nobody_is_asked(host: HostStandIn
     assert "questions[0].multi_select: unknown; did you mean multiSelect?" in text_of(refused)
     assert "did you mean request_id?" in text_of(checked)
     assert not list((host.ipc_dir / "tasks").glob("*.json"))
+
+
+DEPLOY = {"action": "Deploy 2.1?", "details": "To all.", "preview": "+ new", "risk": "high"}
+
+
+def decided(value: str, label: str, text: str | None = None) -> list[dict[str, object]]:
+    """Return the answers of a response that approves or denies."""
+    return [{"question": "Deploy 2.1?", "selected": [label], "values": [value], "text": text}]
+
+
+async def test_an_approval_is_asked_for_and_the_yes_is_plain(host: HostStandIn, era: str) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        call = asyncio.create_task(client.call_tool("request_approval", DEPLOY))
+        request = await host.request()
+        host.respond(request["request_id"], answers=decided("approve", "Approve", "after six"))
+        result = await call
+
+    assert (request["approval"], "questions" in request) == (DEPLOY, False)
+    assert not result.is_error
+    assert text_of(result).startswith("Approved by Ana via local at 2026-11-16T09:30:00Z.")
+    assert "after six" in text_of(result)
+    assert host.receipt(request["request_id"]) is not None
+
+
+async def test_a_denied_approval_says_so_with_the_reason(host: HostStandIn, era: str) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        call = asyncio.create_task(client.call_tool("request_approval", {"action": "Deploy 2.1?"}))
+        request = await host.request()
+        host.respond(request["request_id"], answers=decided("deny", "Deny", "not on a Friday"))
+        result = await call
+
+    assert text_of(result).startswith("Denied by Ana")
+    assert "Do not do what you asked about" in text_of(result)
+    assert "not on a Friday" in text_of(result)
+
+
+async def test_silence_is_no_approval_and_the_decision_comes_later(
+    host: HostStandIn, era: str
+) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        waits = {"action": "Deploy 2.1?", "timeout": 0.2}
+        silent = await client.call_tool("request_approval", waits)
+        request_id = (await host.request())["request_id"]
+        host.respond(request_id, answers=decided("approve", "Approve"))
+        checked = await client.call_tool("check_answer", {"request_id": request_id})
+
+    assert "Silence is not consent" in text_of(silent)
+    assert "approved" not in text_of(silent).lower()
+    assert text_of(checked).startswith("Approved by Ana")
+
+
+async def test_a_late_decision_comes_with_the_next_result(host: HostStandIn, era: str) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        asked = {"action": "Deploy 2.1?", "wait_for_response": False}
+        await client.call_tool("request_approval", asked)
+        host.respond((await host.request())["request_id"], answers=decided("deny", "Deny"))
+        wrong = await client.call_tool("request_approval", {"action": " "})
+
+    assert "Denied by Ana" in text_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "action: missing"),
+        ({"action": " "}, "action: missing"),
+        ({"action": 1}, "action: must be a text"),
+        ({"action": "x" * 20_001}, "action: at most 20000 characters"),
+        ({"action": "x", "preview": "x" * 64_001}, "preview: at most 64000"),
+        ({"action": "x", "risk": "none"}, "risk: must be low, medium or high, not 'none'"),
+        ({"action": "x", "detail": "y"}, "detail: unknown; did you mean details?"),
+        ({"action": "x", "default": "approve"}, "default: unknown; there are action"),
+        ({"action": "x", "options": ["Yes"]}, "options: unknown"),
+    ],
+)
+async def test_a_call_for_an_approval_that_is_wrong_asks_nobody(
+    host: HostStandIn, era: str, given: dict[str, object], complaint: str
+) -> None:
+    async with connect(host.ipc_dir, era) as client:
+        result = await client.call_tool("request_approval", given)
+
+    assert result.is_error
+    assert f"request_approval did nothing. Correct this and call again: {complaint}" in text_of(
+        result
+    )
+    assert host.requests() == []

@@ -12,8 +12,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,26 +26,51 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    multiple,
     precondition,
     rule,
     run_state_machine_as_test,
 )
 from tests.prove.conftest import SEED
-from tests.prove.world import ANSWER_TTL, KEPT, RESUMABLE, WAIT, Inline, World, memory_folder
+from tests.prove.world import (
+    ANSWER_TTL,
+    DENIED_IN_KEPT,
+    KEPT,
+    RESUMABLE,
+    WAIT,
+    Inline,
+    World,
+    memory_folder,
+)
 
-from agent_runner.asking import Option, Question, Request, RequestId
+from agent_runner.asking import Approval, Option, Permission, Question, Request, RequestId
 from agent_runner.asking import wire as agent_wire
 from pynchy import wire
-from pynchy.errors import AlreadyOver, AmbiguousQuestion, DuplicateRequest, ReplyRejected
+from pynchy.errors import (
+    AlreadyOver,
+    AmbiguousQuestion,
+    DuplicateRequest,
+    InvalidReply,
+    ReplyRejected,
+)
 from pynchy.ipc.leases import read_boot_id
-from pynchy.model import DeliveryPath, GroupName, Reply, State
+from pynchy.model import DeliveryPath, Ending, GroupName, Kind, Reply, State
 from pynchy.model import RequestId as HostRequestId
+from pynchy.permissions.card import is_granted
+from pynchy.rule import Origin
 from pynchy.testing import FakeClock, FakeLauncher, FakeRunner
+from pynchy.tracking import liveness
 
 GROUPS = (RESUMABLE, RESUMABLE, KEPT)
-MAX_QUESTIONS = 4
+MAX_QUESTIONS = 5
+# On a busy machine a look at the leases may take long, after which the host rests in real time.
+liveness._LONG_LOOK_SECONDS = float("inf")  # noqa: SLF001 - time stands still here
 PEOPLE = ("ana", "ben", "cy")
+COMMANDS = ("ls", DENIED_IN_KEPT)
+MAY_I = (None, None, *COMMANDS)
+ALWAYS, RULE = "Allow always…", "rule"
 TURNS = st.integers(0, 12)
+RULE_TTL = timedelta(days=30)
 
 
 @dataclass
@@ -84,7 +109,13 @@ class Asked:
     request_id: str
     data: bytes
     has_default: bool
+    kind: Kind = Kind.QUESTION
+    # What a permission is for, and whether its rule was revoked.
+    command: str = ""
+    revoked: bool = False
     waits: bool = True
+    approved: set[str] = field(default_factory=set)
+    maybe_approved: set[str] = field(default_factory=set)
     accepted: list[str] = field(default_factory=list)
     ending: Any = None
     taken_live: int = 0
@@ -99,8 +130,26 @@ class Asked:
         return self.agent.alive
 
     @property
+    def is_denied(self) -> bool:
+        """True if a rule of the settings denies it."""
+        return (self.group, self.command) == (KEPT, DENIED_IN_KEPT)
+
+    @property
+    def made_rule(self) -> bool:
+        """True if somebody has said that it is always allowed."""
+        return self.ending is not None and _says_always(self.ending)
+
+    @property
+    def approvals_needed(self) -> int:
+        return 2 if self.kind is Kind.APPROVAL and self.group == RESUMABLE else 1
+
+    @property
     def key(self) -> tuple[GroupName, HostRequestId]:
         return (GroupName(self.group), HostRequestId(self.request_id))
+
+
+def _says_always(ending: Ending) -> bool:
+    return any(ALWAYS in answer.selected for answer in ending.answers)
 
 
 class Machine(RuleBasedStateMachine):
@@ -188,6 +237,20 @@ class Machine(RuleBasedStateMachine):
         self.received[group].clear()
         return asked
 
+    @rule(target=questions, group=st.sampled_from(GROUPS), command=st.sampled_from(MAY_I))
+    @precondition(lambda self: len(self.asked) < MAX_QUESTIONS)
+    def ask_may_i(self, group: str, command: str | None) -> Asked:
+        """An agent wants something approved, or to run the command."""
+        kind = Kind.PERMISSION if command else Kind.APPROVAL
+        asked = self.new_question(group, has_default=False, kind=kind, command=command or "")
+        has_rule = self.has_rule(asked)
+        self.run(self.world.take(asked.group, asked.request_id, asked.data))
+        self.received[group].clear()
+        ending = self.found(asked).ending
+        if asked.is_denied or has_rule:
+            assert ending is not None, "a rule did not answer"
+        return asked
+
     @rule(target=questions, group=st.sampled_from(GROUPS), turns=TURNS)
     @precondition(lambda self: len(self.asked) < MAX_QUESTIONS)
     def ask_and_crash(self, group: str, turns: int) -> Asked:
@@ -205,18 +268,60 @@ class Machine(RuleBasedStateMachine):
             self.received[group].clear()
         return asked
 
-    def new_question(self, group: str, *, has_default: bool) -> Asked:
+    @rule(
+        target=questions,
+        group=st.sampled_from(GROUPS),
+        command=st.sampled_from(COMMANDS),
+        who=st.sampled_from(PEOPLE),
+    )
+    @precondition(lambda self: len(self.asked) <= MAX_QUESTIONS - 2)
+    def do_again_what_is_always_allowed(self, group: str, command: str, who: str) -> Any:
+        """Somebody allows it always; the next call of the same needs nobody."""
+        asked = self.ask_may_i(group, command)
+        if self.found(asked).ending is None:
+            self.always(asked, who)
+            assert self.has_rule(asked)
+        return multiple(asked, self.ask_may_i(group, command))
+
+    @rule(target=questions, command=st.sampled_from(COMMANDS), who=st.sampled_from(PEOPLE))
+    @precondition(lambda self: len(self.asked) <= MAX_QUESTIONS - 3)
+    def do_twice_what_was_allowed_late(self, command: str, who: str) -> Any:
+        """The agent dies, its session is resumed with the yes, and makes the call twice."""
+        asked = self.ask_may_i(RESUMABLE, command)
+        if self.found(asked).ending is not None:
+            return asked
+        self.answer_after_the_agent_died(asked, who)
+        while self.found(asked).delivered is None:
+            assert any(not runner.end.done() for runner in self.launcher.runners)
+            self.runner_ends(ok=False, acknowledges=True)
+        # What follows is a sign of life of a new process: these hold before it.
+        self.a_session_is_never_resumed_while_a_process_works_on_it()
+        self.a_resumed_session_is_told_again_what_it_may_have_lost()
+        once, twice = (self.ask_may_i(RESUMABLE, command) for _ in range(2))
+        assert self.found(once).ending.by == who
+        return multiple(asked, once, twice)
+
+    def new_question(
+        self, group: str, *, has_default: bool, kind: Kind = Kind.QUESTION, command: str = ""
+    ) -> Asked:
         agent = self.living_agent(group)
         # Groups use the same ids: nothing that is meant for one may reach the other's question.
         request_id = f"q{sum(asked.group == group for asked in self.asked)}"
         question = Question(
             "Deploy?", options=(Option("Yes"), Option("No")), default="No" if has_default else None
         )
+        is_question, may_run = kind is Kind.QUESTION, kind is Kind.PERMISSION
         request = Request(
-            (question,), request_id=RequestId(request_id), wait_seconds=WAIT.total_seconds()
+            (question,) if is_question else (),
+            request_id=RequestId(request_id),
+            wait_seconds=WAIT.total_seconds(),
+            permission=Permission("claude", "Bash", {"command": command}, "/srv")
+            if may_run
+            else None,
+            approval=None if is_question or may_run else Approval("Deploy?"),
         )
         data = agent_wire.encode_request(request, session_id=agent.session_id, lease=agent.lease)
-        asked = Asked(agent, request_id, data, has_default)
+        asked = Asked(agent, request_id, data, has_default, kind, command)
         self.asked.append(asked)
         return asked
 
@@ -304,28 +409,62 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), value=st.sampled_from(["1", "2", "maybe"]))
     def answer(self, asked: Asked, who: str, value: str) -> None:
-        self.reply(asked, lambda: self.world.answers.answer(self.a_reply(asked, who, value)))
+        self.reply(asked, self.a_reply(asked, who, value))
+
+    @rule(asked=questions, people=st.permutations(PEOPLE))
+    def two_say_yes(self, asked: Asked, people: list[str]) -> None:
+        """What two people say yes to is over, whatever they are asked."""
+        for who in people[:2]:
+            self.answer(asked, who, "1")
+        assert self.found(asked).ending is not None
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE))
+    def one_says_no(self, asked: Asked, who: str) -> None:
+        self.answer(asked, who, "2: too risky")
+        assert self.found(asked).ending is not None
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE))
+    def always(self, asked: Asked, who: str) -> None:
+        """Somebody allows it always, if it is a permission."""
+        if asked.kind is Kind.PERMISSION:
+            self.reply(asked, self.a_reply(asked, who, "always"))
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), turns=TURNS)
+    def always_and_crash(self, asked: Asked, who: str, turns: int) -> None:
+        """The host dies around that: the rule is there if the yes is, and only then."""
+        if asked.kind is Kind.PERMISSION:
+            self.answer_and_crash(asked, who, turns, "always")
+
+    @rule(asked=questions)
+    def revoke(self, asked: Asked) -> None:
+        """Its rule counts no more from now on."""
+        made = [r for r in self.world.rules.rules(asked.group) if r.id == asked.request_id]
+        for found in made:
+            self.run(self.world.rules.revoke(found.short_id, "ben"))
+            asked.revoked = True
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def answer_by_the_id_alone(self, asked: Asked, who: str) -> None:
         """It is taken where one question has that id, and refused where several have it."""
-        reply = Reply(asked.request_id, who, "local", ("1",))
+        reply = replace(self.a_reply(asked, who, "1"), group=None)
         if [a.request_id for a in self.asked].count(asked.request_id) == 1:
-            self.reply(asked, lambda: self.world.answers.answer(reply))
+            self.reply(asked, reply)
             return
         with pytest.raises(AmbiguousQuestion):
             self.run(self.world.answers.answer(reply))
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE), turns=TURNS)
-    def answer_and_crash(self, asked: Asked, who: str, turns: int) -> None:
+    def answer_and_crash(self, asked: Asked, who: str, turns: int, value: str = "1") -> None:
         """The host dies around the answer; what it acknowledged must be there after the restart."""
         before = self.found(asked)
-        work = self.world.answers.answer(self.a_reply(asked, who, "1"))
+        work = self.world.answers.answer(self.a_reply(asked, who, value))
+        asked.maybe_approved.add(who)
         acknowledged = self.crash_during(work, turns)
         after = self.found(asked)
         if before.ending is None and acknowledged is not None:
-            self.accept(asked, acknowledged)
+            self.accept(asked, acknowledged, who)
             assert after.ending == acknowledged.ending
+            assert set(acknowledged.drafts) <= set(after.drafts)
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def answer_after_the_agent_died(self, asked: Asked, who: str) -> None:
@@ -334,7 +473,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def decline(self, asked: Asked, who: str) -> None:
-        self.reply(asked, lambda: self.world.answers.decline(self.a_reply(asked, who)))
+        self.reply(asked, self.a_reply(asked, who), decline=True)
 
     @rule(asked=questions, value=st.sampled_from(["9", " "]))
     def answer_nonsense(self, asked: Asked, value: str) -> None:
@@ -354,10 +493,16 @@ class Machine(RuleBasedStateMachine):
             return list(await asyncio.gather(*tries, return_exceptions=True))
 
         results = self.run(race())
-        won = [result for result in results if not isinstance(result, BaseException)]
-        assert len(won) <= 1
-        if won:
-            self.accept(asked, won[0])
+        taken = [
+            (result, who)
+            for result, who in zip(results, PEOPLE, strict=True)
+            if not isinstance(result, BaseException)
+        ]
+        assert sum(result.ending is not None for result, _ in taken) <= 1
+        assert len(taken) <= asked.approvals_needed
+        asked.maybe_approved |= set(PEOPLE)
+        for result, who in taken:
+            self.accept(asked, result, who)
         told = {str(r.ending) for r in results if isinstance(r, AlreadyOver)}
         assert told <= {str(asked.ending)}
 
@@ -372,7 +517,7 @@ class Machine(RuleBasedStateMachine):
 
     # What the world does.
 
-    @rule(minutes=st.sampled_from([1, 31, 60 * 24, 60 * 24 * 8]))
+    @rule(minutes=st.sampled_from([1, 31, 60 * 24, 60 * 24 * 8, 60 * 24 * 31]))
     def time_passes(self, minutes: int) -> None:
         open_before = [a for a in self.asked if (p := self.pending(a)) and p.ending is None]
         self.clock.move(timedelta(minutes=minutes))
@@ -397,12 +542,73 @@ class Machine(RuleBasedStateMachine):
     # What must be true at all times.
 
     @invariant()
+    def no_card_is_open_that_somebodys_rule_covers(self) -> None:
+        for asked in self.asked:
+            if asked.kind is Kind.PERMISSION and self.has_rule(asked):
+                assert self.found(asked).ending is not None, "a rule left a card open"
+
+    @invariant()
     def every_question_is_known_and_its_ending_never_changes(self) -> None:
         for asked in self.asked:
             pending = self.found(asked)
             if asked.ending is not None:
                 assert pending.ending == asked.ending
             asked.ending = pending.ending
+
+    @invariant()
+    def nothing_is_approved_by_fewer_people_than_it_needs(self) -> None:
+        for asked in self.asked:
+            pending = self.found(asked)
+            approved = {draft.by for draft in pending.drafts}
+            assert len(approved) == len(pending.drafts) <= asked.approvals_needed
+            if pending.ending is None:
+                assert asked.approved <= approved <= asked.maybe_approved
+            elif pending.ending.answers and pending.ending.answers[0].selected == ("Approve",):
+                people = set(pending.ending.by.split(", "))
+                assert len(people) == asked.approvals_needed, pending
+                assert people <= asked.maybe_approved
+
+    @invariant()
+    def there_is_a_rule_for_each_time_that_somebody_said_always_and_no_other(self) -> None:
+        listed = {(r.group, r.id): r for r in self.world.rules.rules() if r.origin is Origin.CARD}
+        made = {asked.key: asked for asked in self.asked if asked.made_rule}
+        assert listed.keys() <= made.keys()
+        for key, asked in made.items():
+            counts = not asked.revoked and self.clock.now() < asked.ending.at + RULE_TTL
+            assert (key in listed) == counts, asked
+            assert key not in listed or listed[key].made_by == asked.ending.by
+
+    @invariant()
+    def what_nobody_was_asked_for_was_allowed_before(self) -> None:
+        """By a rule that counted then, or late and once."""
+        for group in (RESUMABLE, KEPT):
+            for command in COMMANDS:
+                same = [a for a in self.asked if (a.group, a.command) == (group, command)]
+                self.check_unasked(same)
+
+    def check_unasked(self, same: list[Asked]) -> None:
+        """Judge what was asked for one command in one group."""
+        found = [(asked, self.found(asked)) for asked in same]
+        late = sum(
+            p.delivered is DeliveryPath.LATE and p.ending.channel != RULE and is_granted(p)
+            for _, p in found
+        )
+        for asked, pending in found:
+            if pending.ending is None or pending.ending.channel != RULE:
+                assert not asked.is_denied or pending.ending is not None
+                continue
+            # Only a rule that was made when the card was out may answer it.
+            made = [p.ending.at for _, p in found if p.ending and _says_always(p.ending)]
+            is_newer = any(at >= pending.timestamp for at in made)
+            assert is_newer or not pending.cards, "what a rule answers is shown nowhere"
+            by = pending.ending.by
+            if asked.is_denied:
+                assert not is_granted(pending)
+            elif by.startswith("rule "):
+                assert any(a.made_rule and a.ending.at <= pending.ending.at for a in same), asked
+            else:
+                late -= 1
+        assert late >= 0, "what was allowed late was done twice"
 
     @invariant()
     def nobody_is_given_an_answer_twice(self) -> None:
@@ -449,23 +655,44 @@ class Machine(RuleBasedStateMachine):
         envelope = wire.read_envelope(data, "x")
         self.run(self.world.ask_handler.handle(GroupName(asked.group), envelope))
 
+    def has_rule(self, asked: Asked) -> bool:
+        """True if somebody's rule surely covers what is asked now."""
+        same = [a for a in self.asked if (a.group, a.command) == (asked.group, asked.command)]
+        return bool(asked.command) and any(
+            a.made_rule and not a.revoked and self.clock.now() < a.ending.at + RULE_TTL
+            for a in same
+        )
+
     def a_reply(self, asked: Asked, who: str, value: str = "") -> Reply:
+        if asked.kind is not Kind.QUESTION:
+            value = re.sub("^2", "deny", re.sub("^1", "approve", value))
         values = (value,) if value else ()
         return Reply(asked.request_id, who, "local", values, group=GroupName(asked.group))
 
-    def reply(self, asked: Asked, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def reply(self, asked: Asked, reply: Reply, *, decline: bool = False) -> None:
         before = self.found(asked)
+        decide = self.world.answers.decline if decline else self.world.answers.answer
+        asked.maybe_approved.add(reply.by)
         try:
-            after = self.run(work())
+            after = self.run(decide(reply))
+        except InvalidReply:
+            assert asked.kind is not Kind.QUESTION
+            assert reply.values == ("maybe",), "a yes or no was refused"
         except AlreadyOver as over:
             told = over.ending
             assert before.ending is not None, "an open question was said to be over"
             assert told == before.ending, "who came second was told something else"
         else:
             assert before.ending is None
-            self.accept(asked, after)
+            assert asked.kind is Kind.QUESTION or reply.values != ("maybe",), "own words were a yes"
+            self.accept(asked, after, reply.by)
 
-    def accept(self, asked: Asked, after: Any) -> None:
+    def accept(self, asked: Asked, after: Any, who: str) -> None:
+        asked.maybe_approved.add(who)
+        if after.ending is None:
+            assert asked.approvals_needed > 1
+            asked.approved.add(who)
+            return
         asked.accepted.append(after.ending.by)
         asked.ending = after.ending
 

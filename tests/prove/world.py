@@ -21,6 +21,7 @@ from pynchy.model import GroupName
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher
 
 RESUMABLE, KEPT = "resumable", "kept"
+DENIED_IN_KEPT = "git push"
 ANSWER_TTL = timedelta(days=7)
 WAIT = timedelta(minutes=30)
 
@@ -73,7 +74,10 @@ class World:
                 "answer_ttl": ANSWER_TTL,
                 "wait_timeout": WAIT,
                 "lease_ttl": timedelta(days=10_000),
-                "groups": {"resumable": launcher_settings},
+                "groups": {
+                    RESUMABLE: {**launcher_settings, "approvals_needed": 2},
+                    KEPT: {"permissions": {"deny": [f"Bash({DENIED_IN_KEPT} *)"]}},
+                },
             }
         )
 
@@ -92,6 +96,7 @@ class World:
         self.ledger, self.mailboxes, self.tracker = core.ledger, core.mailboxes, core.tracker
         self.delivery, self.late, self.expiry = core.delivery, core.late, core.expiry
         self.ask_handler, self.answers = core.ask_handler, core.answers
+        self.rules = core.rules
         for group in (RESUMABLE, KEPT):
             self.mailboxes.of(GroupName(group)).prepare(wire.host_json(1800))
         await start(core, self._tasks)

@@ -83,7 +83,8 @@ class Workplace:
     async def ask(self, *questions: Question, **fields: Any) -> Asked:
         """Let the group's agent ask, with the real waiting side."""
         asker = await self._agent()
-        request = Request(questions or (DEPLOY,), **({"wait_seconds": 60.0} | fields))
+        asked = () if "approval" in fields else questions or (DEPLOY,)
+        request = Request(asked, **({"wait_seconds": 60.0} | fields))
         return Asked(str(request.request_id), asyncio.create_task(asker.ask(request)))
 
     async def withdraw(self, asked: Asked) -> None:

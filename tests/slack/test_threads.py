@@ -8,7 +8,7 @@ from tests.slack.support import ANA, DEPLOY, Asked, Room, group_table
 from tests.standins.slack import Fault, Message, SlackStandIn, look
 from tests.waiting import until
 
-from agent_runner.asking import Outcome, Question
+from agent_runner.asking import Approval, Outcome, Question
 
 LONG = "why not " * 2_000
 
@@ -319,3 +319,47 @@ async def test_talk_in_other_threads_is_not_looked_into(start_room: StartRoom) -
     assert await asked.answer() == (("No",), None)
     assert [call.arguments["ts"] for call in room.slack.calls("conversations.replies")] == []
     await room.settled(card, "No by Ben")
+
+
+async def test_everybody_in_the_channel_is_told_who_approved_first(start_room: StartRoom) -> None:
+    table = group_table("careful", "C1") + "approvals_needed = 2\n"
+    team = await start_room(table)
+    room = Room(team.slack, team.host, "careful", "C1")
+    asked = await room.ask(approval=Approval("Deploy 2.1?", preview="+ new"))
+    card = await room.shown(asked)
+
+    room.ana.press(card, "Approve")
+    [told] = await until(lambda: room.slack.thread(card), "a word in the thread")
+    room.ana.press(card, "Approve")
+    room.ben.press(card, "Approve")
+
+    assert "Ana approved; one more person is needed" in told.text
+    result = await asked.result()
+    assert (result.is_granted, result.answered_by) == (True, "Ana, Ben")
+    await room.settled(card, "Deploy 2.1?", "Approve", "Ana, Ben")
+    await room.close()
+
+
+async def test_what_is_too_long_for_a_card_is_read_in_its_thread_and_not_allowed(
+    start_room: StartRoom,
+) -> None:
+    room = await start_room()
+    lines = [f"+ line {number} of what would be done" for number in range(500)]
+    asked = await room.ask(approval=Approval("Deploy 2.1?", preview="\n".join(lines)))
+    card = await room.shown(asked)
+
+    seen = look(card).text
+    assert ("Too long to be allowed here" in seen, "Approve" in seen) == (True, False)
+    assert lines[-1] not in seen
+    await until(lambda: is_told(room, card, lines), "all of it in the thread")
+    room.ben.reply(card, f"approve {room.short_id(asked)}")
+    room.ana.reply(card, f"deny {room.short_id(asked)} in smaller steps")
+
+    result = await asked.result()
+    assert (result.is_granted, result.answers[0].text) == (False, "in smaller steps")
+    await room.settled(card, "Deny", "in smaller steps by Ana")
+
+
+def is_told(room: Room, card: Message, lines: list[str]) -> bool:
+    told = "\n".join(look(message).text for message in room.slack.thread(card) if message.by_bot)
+    return all(line in told for line in lines)

@@ -16,8 +16,10 @@ from pynchy.config import (
     KINDS,
     KNOWN_CHANNELS,
     ChannelSettings,
+    CodexSourceSettings,
     GroupSettings,
     LauncherSettings,
+    OpenCodeSourceSettings,
     Settings,
     SlackChannelSettings,
     example_settings,
@@ -263,7 +265,13 @@ def test_the_example_shows_the_defaults(file: Path) -> None:
     group = settings.groups["example"]
     assert group.launcher is not None
     assert settings.channels["slack"] == SlackChannelSettings()
-    assert settings.model_copy(update={"groups": {}, "channels": Settings().channels}) == Settings()
+    assert settings.sources.codex is not None
+    assert settings.sources.codex.model_copy(update={"home": None}) == CodexSourceSettings(
+        group="example"
+    )
+    assert settings.sources.opencode == OpenCodeSourceSettings(group="example")
+    own = {"groups": {}, "channels": Settings().channels, "sources": Settings().sources}
+    assert settings.model_copy(update=own) == Settings()
     assert group.model_copy(update={"launcher": None, "agent_uid": None}) == GroupSettings()
     assert group.launcher.model_copy(update={"cwd": None}) == LauncherSettings(
         command=group.launcher.command
@@ -335,4 +343,4 @@ def test_an_agent_program_is_known_by_its_one_file(tmp_path: Path) -> None:
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
 
     assert ran.stdout.split()[:2] == ["gemini", "gemini"], ran.stderr
-    assert "[claude|codex|gemini|opencode]" in ran.stdout
+    assert "[acp|claude|codex|gemini|opencode]" in ran.stdout

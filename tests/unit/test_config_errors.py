@@ -17,7 +17,7 @@ from pynchy.errors import ConfigError
 TOP = """\
 = allowed: answer_ttl, channels, groups, http, lease_ttl, max_open_per_group,
       max_open_size_per_group, max_resumes, receipt_grace, request_burst, requests_per_second,
-      retention, send_timeout, show_patience, wait_timeout"""
+      retention, send_timeout, show_patience, sources, wait_timeout"""
 
 
 class _Chatty(ChannelSettings):
@@ -55,6 +55,30 @@ pynchy.toml:1:1: unknown setting "port"
     | ^^^^
     = it belongs in [http]
     {TOP}""",
+    ),
+    "a source without a group": (
+        "[sources.codex]\n",
+        """\
+pynchy.toml:1:10: [sources.codex] needs "group"
+  1 | [sources.codex]
+    |          ^^^^^
+    = group must be the name of a group, such as "web-team\"""",
+    ),
+    "a source for a group without a table": (
+        '[groups.web-team]\n[sources.codex]\ngroup = "web-tem"\n',
+        """\
+pynchy.toml:3:9: sources.codex.group names a group that has no table: "web-tem"
+  3 | group = "web-tem"
+    |         ^^^^^^^^^
+    = did you mean "web-team"?
+    = add its table: [groups.web-tem]""",
+    ),
+    "a source that forwards nothing": (
+        '[groups.web]\n[sources.codex]\ngroup = "web"\nforward = []\n',
+        """\
+pynchy.toml:4:11: sources.codex.forward must be a list of one or both of "permission" and "question"
+  4 | forward = []
+    |           ^^""",
     ),
     "a wrong type": (
         '[groups.web]\nchannels = "local"',
@@ -157,7 +181,15 @@ pynchy.toml:1:13: [groups.web.launcher] needs "command"
 pynchy.toml:1:13: [groups.web.launcher] needs "agent"
   1 | [groups.web.launcher]
     |             ^^^^^^^^
-    = agent must be "claude", "codex" or "opencode\"""",
+    = agent must be "acp", "claude", "codex" or "opencode\"""",
+    ),
+    "an agent that speaks ACP without its program": (
+        '[groups.web.launcher]\nkind = "process"\nagent = "acp"',
+        """\
+pynchy.toml:3:9: agent = "acp" needs "acp_command", the program that speaks ACP
+  3 | agent = "acp"
+    |         ^^^^^
+    = acp_command must be a list of strings that is not empty, such as ["gemini", "--acp"]""",
     ),
     "an agent without its kind": (
         '[groups.web.launcher]\nagent = "claude"',
@@ -183,7 +215,7 @@ pynchy.toml:4:1: groups.web.launcher.command is only for kind = "command"
     "an unknown agent": (
         '[groups.web.launcher]\nkind = "process"\nagent = "gpt"',
         """\
-pynchy.toml:3:9: groups.web.launcher.agent must be "claude", "codex" or "opencode"
+pynchy.toml:3:9: groups.web.launcher.agent must be "acp", "claude", "codex" or "opencode"
   3 | agent = "gpt"
     |         ^^^^^""",
     ),
@@ -234,8 +266,34 @@ pynchy.toml:1:13: unknown setting "team" in [groups.web]
   1 | [groups.web.team]
     |             ^^^^
     = a group name with a dot in it needs quotes: [groups."web.team"]
-    = allowed: agent_uid, allowed_users, ask_with, channels, chat, launcher, park_after, self_chat,
-      wait""",
+    = allowed: agent_uid, allowed_users, approvals_needed, approvers, ask_with, channels, chat,
+      desk_answers, launcher, park_after, permissions, self_chat, wait""",
+    ),
+    "an approver who may not answer": (
+        '[channels.chatty]\nbot_token = "x"\n[groups.g]\nallowed_users = { chatty = ["ben"] }\n\
+approvers = { chatty = ["ben", "bob"] }',
+        """\
+pynchy.toml:5:32: approvers names "bob", who is not in allowed_users.chatty
+  5 | approvers = { chatty = ["ben", "bob"] }
+    |                                ^^^^^
+    = who may approve must be able to answer""",
+    ),
+    "approvers in a channel that is not there": (
+        "[groups.web]\napprovers = { chatt = [] }",
+        """\
+pynchy.toml:2:15: groups.web.approvers names a channel that is not configured
+  2 | approvers = { chatt = [] }
+    |               ^^^^^
+    = did you mean "chatty"?
+    = and add its table: [channels.chatty]
+    = allowed: local, web""",
+    ),
+    "no approval is needed": (
+        "[groups.web]\napprovals_needed = 0",
+        """\
+pynchy.toml:2:20: groups.web.approvals_needed must be a whole number from 1 to 1000000000
+  2 | approvals_needed = 0
+    |                    ^""",
     ),
     "parking without anything that resumes": (
         '[groups.web]\nwait = "park"',
@@ -260,6 +318,15 @@ pynchy.toml:2:12: ask_with = "AskUserQuestion" is only for agent = "claude"
   2 | ask_with = "AskUserQuestion"
     |            ^^^^^^^^^^^^^^^^^
     = codex cannot: remove ask_with""",
+    ),
+    "the desk of an agent in a box": (
+        '[groups.w]\ndesk_answers = true\nlauncher.kind="bubblewrap"\nlauncher.agent="claude"',
+        """\
+pynchy.toml:2:16: desk_answers is not for an agent in a box
+  2 | desk_answers = true
+    |                ^^^^
+    = what is answered at its terminal would come through the agent's own hands
+    = remove desk_answers, or kind = "bubblewrap\"""",
     ),
     "a group name that cannot be a folder": (
         '[groups."../x"]',

@@ -13,8 +13,8 @@ from tests.waiting import until
 
 from pynchy.bridge.lifecycle import CallEnded, Delivered
 from pynchy.config import Settings
+from pynchy.core import Core
 from pynchy.errors import AlreadyOver, MalformedRequest, NotUndelivered
-from pynchy.host import Core
 from pynchy.model import (
     Answer,
     DeliveryPath,

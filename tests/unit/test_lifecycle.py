@@ -31,6 +31,7 @@ from pynchy.bridge.lifecycle import (
     is_finished,
     unsettled,
 )
+from pynchy.delivery_note import delivery_note
 from pynchy.errors import IllegalTransition
 from pynchy.model import (
     Answer,
@@ -169,13 +170,13 @@ def test_a_retry_before_the_next_attempt_only_makes_that_attempt_due() -> None:
 
 
 def test_a_card_is_settled_again_when_the_delivery_got_further() -> None:
-    resuming = advance(RESUMING, CardSettled("local", RESUMING.delivery_note))
+    resuming = advance(RESUMING, CardSettled("local", delivery_note(RESUMING)))
     delivered = advance(resuming, Delivered(DeliveryPath.LATE, NOON))
 
     assert not unsettled(resuming)
     assert [card.channel for card in unsettled(delivered)] == ["local"]
     assert not is_finished(delivered)
-    assert is_finished(advance(delivered, CardSettled("local", delivered.delivery_note)))
+    assert is_finished(advance(delivered, CardSettled("local", delivery_note(delivered))))
 
 
 def test_a_card_that_cannot_be_settled_is_abandoned_and_holds_nothing_up() -> None:
@@ -246,7 +247,7 @@ def test_a_parked_agent_is_brought_back_however_its_question_ended(outcome: Outc
     assert parked.resumes
     assert advance(parked, Unparked()).resumes == outcome.resumes
     arrived = advance(parked, Delivered(DeliveryPath.LATE, NOON))
-    assert arrived.delivery_note.endswith("it was resumed and knows how this ended.")
+    assert delivery_note(arrived).endswith("it was resumed and knows how this ended.")
 
 
 def test_a_card_says_that_a_resumed_agent_has_the_answer_only_if_there_is_one() -> None:
@@ -254,7 +255,7 @@ def test_a_card_says_that_a_resumed_agent_has_the_answer_only_if_there_is_one() 
     answered = advance(advance(OPEN, Parked()), Ended(ending))
     arrived = advance(answered, Delivered(DeliveryPath.LATE, NOON))
 
-    assert arrived.delivery_note == "The agent was parked; it was resumed and has the answer."
+    assert delivery_note(arrived) == "The agent was parked; it was resumed and has the answer."
 
 
 def test_every_step_is_told_under_a_name_of_its_own() -> None:

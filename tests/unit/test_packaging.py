@@ -61,7 +61,9 @@ def texts() -> dict[str, str]:
 
 def test_every_page_that_a_message_names_is_in_the_wheel(wheel: ZipFile) -> None:
     named = {
-        page for text in texts().values() for page in re.findall(r"pynchy docs ([a-z]+)", text)
+        page
+        for text in texts().values()
+        for page in re.findall(r"pynchy docs ([a-z]+(?:-[a-z]+)*)", text)
     }
     shipped = {name for name in wheel.namelist() if name.startswith("pynchy/docs/")}
 
@@ -77,3 +79,23 @@ def test_the_commands_print_every_page_but_those_for_who_works_on_the_code() -> 
 
 def test_no_message_names_a_page_that_an_installation_does_not_have() -> None:
     assert [path for path, text in texts().items() if re.search(r"docs/[a-z]+\.md", text)] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what a link to a heading of the page may end in, as GitHub makes it of them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+    return {title.replace(" ", "-") for title in plain}
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    dead = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            if "://" in link or (target.exists() and (not anchor or anchor in anchors(target))):
+                continue
+            dead.append(f"{page.name}: {link}")
+
+    assert dead == []

@@ -44,7 +44,7 @@ def test_options_may_be_plain_strings_and_unknown_fields_are_ignored() -> None:
         ({"v": True}, "v: this host speaks version 1"),
         ({"v": None}, "v: this host speaks version 1"),
         ({"type": "ask_user:sing"}, "is none of ask_user:ask"),
-        ({"questions": []}, "questions: List should have at least 1 item"),
+        ({"questions": []}, "give one of questions .1 to 4., permission and approval"),
         ({"questions": [{"question": "x"}] * 5}, "at most 4 items"),
         ({"questions": "Deploy?"}, "questions: Input should be a valid list"),
         ({"questions": [{"question": " "}]}, "questions.0.question"),

@@ -1,6 +1,7 @@
 """What an agent asks brings back no more runners than its group may have, and none unwanted."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,13 +12,24 @@ import pytest
 from tests.core import make_core, start
 from tests.waiting import until
 
+from pynchy import wire
 from pynchy.aio import cancelled_at_end
 from pynchy.bridge.deliver import DeliveryLimits
-from pynchy.bridge.resume import UNKNOWN_SESSION
+from pynchy.bridge.resume import STOPPED, UNKNOWN_SESSION
 from pynchy.config import Settings
-from pynchy.host import Core
+from pynchy.core import Core
+from pynchy.delivery_note import delivery_note
 from pynchy.launchers.base import Launch
-from pynchy.model import GroupName, Option, PendingQuestion, Question, Reply, SessionId, State
+from pynchy.model import (
+    GroupName,
+    Option,
+    PendingQuestion,
+    Question,
+    Reply,
+    RequestId,
+    SessionId,
+    State,
+)
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher, FakeRunner, make_pending
 from pynchy.tracking.control import Wanted
 
@@ -46,6 +58,14 @@ class House:
         self.core.expiry.watch(pending)
         await self.core.expiry.end_due()
         return pending
+
+    async def may_i(self, command: str, session: str = "made-up") -> PendingQuestion:
+        """Have an agent ask for a permission that it does not wait for."""
+        call = {"program": "claude", "tool": "Bash", "input": {"command": command}}
+        request = {"v": 1, "type": "ask_user:ask", "request_id": "p1", "session_id": session}
+        body = json.dumps({**request, "wait_seconds": 0, "permission": call}).encode()
+        await self.core.ask_handler.handle(GROUP, wire.read_envelope(body, "p1"))
+        return self.core.ledger.get((GROUP, RequestId("p1")))
 
     async def answer(self, pending: PendingQuestion) -> None:
         await self.core.answers.answer(Reply(pending.request_id, "ana", "local", ("Yes",)))
@@ -78,8 +98,11 @@ class House:
 
 
 @asynccontextmanager
-async def a_house(folder: Path, **launcher: object) -> AsyncIterator[House]:
-    settings = Settings.model_validate({"groups": {GROUP: {"launcher": launcher}}})
+async def a_house(
+    folder: Path, permissions: dict[str, list[str]] | None = None, **launcher: object
+) -> AsyncIterator[House]:
+    group = {"launcher": launcher, "permissions": permissions or {}}
+    settings = Settings.model_validate({"groups": {GROUP: group}})
     clock, fake = FakeClock(), FakeLauncher()
     core = make_core(
         folder,
@@ -119,7 +142,7 @@ async def test_an_agent_that_asks_with_defaults_had_as_many_runners_as_it_liked(
         assert "max_runners = 2" in str(problem)
         held = [q for q in asked if house.state(q)[0] is State.HELD]
         assert len(held) == 1
-        assert "max_runners = 2" in house.core.ledger.get(held[0].key).delivery_note
+        assert "max_runners = 2" in delivery_note(house.core.ledger.get(held[0].key))
 
 
 async def test_what_a_person_answers_is_kept_while_the_group_has_too_many_runners(
@@ -148,6 +171,32 @@ async def test_a_box_is_started_for_a_session_that_an_agent_has_made_up(tmp_path
         assert why.startswith(UNKNOWN_SESSION)
         assert "pynchy retry" in why
         assert house.launcher.runners == []
+
+
+@pytest.mark.parametrize("effect", ["allow", "deny"])
+async def test_a_rule_starts_a_box_for_a_session_that_an_agent_has_made_up(
+    tmp_path: Path, effect: str
+) -> None:
+    async with a_house(tmp_path, {effect: ["Bash(git status)"]}, **BOX) as house:
+        pending = await house.may_i("git status")
+
+        why = await house.comes_to(pending, State.UNDELIVERED)
+
+        assert why.startswith(UNKNOWN_SESSION)
+        assert house.launcher.runners == []
+
+
+async def test_a_rule_starts_a_session_that_a_person_has_stopped(tmp_path: Path) -> None:
+    async with a_house(tmp_path, {"allow": ["Bash(git status)"]}, **BOX) as house:
+        session = await house.core.control.start(Wanted(GROUP, "Look at it"))
+        await house.core.control.stop(session.session_id, "ana")
+        await house.lives()
+        pending = await house.may_i("git status", session.session_id)
+
+        why = await house.comes_to(pending, State.UNDELIVERED)
+
+        assert why.startswith(STOPPED)
+        assert len(house.launcher.runners) == 1
 
 
 async def test_a_person_may_want_a_box_for_any_session(tmp_path: Path) -> None:

@@ -7,25 +7,33 @@ answer at once one wins, and every other is told what won.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pynchy.bridge import matching
-from pynchy.bridge.cards import card_of
+from pynchy.bridge.cards import card_of, offered
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import PartlyAnswered
+from pynchy.bridge.permissions import PermissionRules
+from pynchy.calls import RuleScope
 from pynchy.channels.base import Channel
 from pynchy.config import TOKEN_CHANNELS, Settings
 from pynchy.errors import AlreadyOver, AmbiguousQuestion, InvalidReply, NotAllowed, UnknownQuestion
 from pynchy.model import (
+    Card,
     CardState,
+    Draft,
     Ending,
     GroupName,
+    Kind,
     OutcomeKind,
     PendingQuestion,
+    Question,
     Reply,
     RequestId,
     ShownCard,
 )
 from pynchy.pending.base import read_short_id
+from pynchy.permissions.card import APPROVE, MAKES_RULE, SESSION
 
 MAX_REASON = 2_000
 _MAX_LISTED = 5
@@ -39,20 +47,34 @@ class AnswerService:
         ledger: QuestionLedger,
         channels: Mapping[str, Channel],
         settings: Settings,
+        rules: PermissionRules | None = None,
     ) -> None:
+        self._rules = rules
         self._ledger = ledger
         self._channels = channels
         self._settings = settings
 
     async def answer(self, reply: Reply) -> PendingQuestion:
         """See ReplyHandler."""
-        pending = await self._open_question(reply)
+        return await self.accept(await self._open_question(reply), reply)
+
+    async def accept(self, pending: PendingQuestion, reply: Reply) -> PendingQuestion:
+        """Take the reply of somebody who may answer the question. Raise ReplyRejected."""
         given = matching.read_reply(pending, reply)
+        if reply.rule_seconds is not None or reply.rule_scope is not None:
+            _check_rule(pending, given)
+        if reply.rule_scope is not None:
+            given = [_scoped(pending, draft, reply.rule_scope) for draft in given]
+        self._check_offered(pending, given)
+        if reply.edited is not None:
+            given = await self._edited(pending, given, reply.edited)
 
         def choose(now: PendingQuestion) -> Ending | list[PartlyAnswered]:
             # Others may have answered their parts since we looked.
             ending = matching.complete(now, given, self._ledger.now())
-            return ending or [PartlyAnswered(draft) for draft in given]
+            if ending is None:
+                return [PartlyAnswered(draft) for draft in given]
+            return replace(ending, rule_seconds=reply.rule_seconds)
 
         return await self._decide(pending, choose)
 
@@ -85,16 +107,24 @@ class AnswerService:
                 raise
             raise AlreadyOver(over.ending) from None
 
+    async def _edited(
+        self, pending: PendingQuestion, given: Sequence[Draft], edited: object
+    ) -> list[Draft]:
+        """Return what is given, with what a call is to be made with. Raise InvalidReply."""
+        if self._rules is None or any(APPROVE not in _chosen(pending, draft) for draft in given):
+            raise InvalidReply("only what is allowed once can be edited: say approve with it")
+        change = await self._rules.check_edited(pending, edited)
+        return [replace(one, answer=replace(one.answer, edited=change)) for one in given]
+
     def open_cards(self, channel: str) -> list[ShownCard]:
         """See ReplyHandler."""
-        public_url = self._settings.http.public_url
         return [
             ShownCard(
                 c.chat,
                 c.message_id,
                 p.request_id,
-                p.questions,
-                card_of(p, public_url),
+                self._offered(p, channel),
+                self._card(p),
                 p.answered,
             )
             for p in self._ledger.index
@@ -102,6 +132,24 @@ class AnswerService:
             if p.ending is None and c.channel == channel
             if c.state is CardState.SHOWN and c.message_id
         ]
+
+    def _card(self, pending: PendingQuestion) -> Card:
+        return card_of(pending, self._settings.http.public_url)
+
+    def _offered(self, pending: PendingQuestion, channel: str) -> tuple[Question, ...]:
+        known = self._channels.get(channel)
+        return pending.questions if known is None else offered(pending, known, self._card(pending))
+
+    def _check_offered(self, pending: PendingQuestion, given: Sequence[Draft]) -> None:
+        """Raise InvalidReply for a choice that the channel could not offer."""
+        for draft in given:
+            labels = self._offered(pending, draft.channel)[draft.question].labels
+            if not set(draft.answer.selected) <= set(labels):
+                raise InvalidReply(
+                    f"this is too long to be shown here, so it cannot be allowed here: read it "
+                    f"with pynchy show {pending.short_id} and allow it with pynchy approve "
+                    f"{pending.short_id}, or do both on its page"
+                )
 
     async def find(self, target: str, group: GroupName | None = None) -> PendingQuestion:
         """Return the question, open or over, by its group and request id, or by what was typed.
@@ -147,9 +195,42 @@ class AnswerService:
         card = pending.card_of(reply.channel)
         if channel is None or card is None or card.chat != reply.chat:
             raise NotAllowed("this question was not asked here")
-        allowed = self._settings.group(pending.group).allowed_users.get(reply.channel, ())
-        if not reply.user_id or reply.user_id not in allowed:
+        group = self._settings.group(pending.group)
+        if not reply.user_id or reply.user_id not in group.allowed_users.get(reply.channel, ()):
             raise NotAllowed("you are not on the list of people who may answer this")
+        if not group.may_approve(reply.channel, reply.user_id) and _is_for_approvers(pending):
+            raise NotAllowed("you are not on the list of people who may approve this")
+
+
+def _is_for_approvers(pending: PendingQuestion) -> bool:
+    return pending.kind in {Kind.APPROVAL, Kind.PERMISSION}
+
+
+def _check_rule(pending: PendingQuestion, given: Sequence[Draft]) -> None:
+    """Raise InvalidReply if it is said of a choice that makes no rule how that is to hold."""
+    for draft in given:
+        if MAKES_RULE.isdisjoint(_chosen(pending, draft)):
+            raise InvalidReply(
+                "how long a rule holds, and for whom, can be said only of a choice that makes one"
+            )
+
+
+def _scoped(pending: PendingQuestion, draft: Draft, scope: RuleScope) -> Draft:
+    """Return the choice that makes a rule of that scope. Raise InvalidReply if there is none."""
+    labels = {option.value: option.label for option in pending.questions[draft.question].options}
+    if scope is RuleScope.GROUP:
+        if SESSION in _chosen(pending, draft):
+            raise InvalidReply("this choice makes a rule for the session: choose “always” instead")
+        return draft
+    if SESSION not in labels:
+        raise InvalidReply("no rule can be made for this session alone: it has no id")
+    return replace(draft, answer=replace(draft.answer, selected=(labels[SESSION],)))
+
+
+def _chosen(pending: PendingQuestion, draft: Draft) -> frozenset[str]:
+    """Return the values of the options that were chosen."""
+    options = pending.questions[draft.question].options
+    return frozenset(o.value for o in options if o.label in draft.answer.selected)
 
 
 def _which(target: str, named: Sequence[PendingQuestion]) -> str:

@@ -17,6 +17,7 @@ from pynchy import wire
 from pynchy.bridge import matching
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CallEnded, Parked, Step, Unparked
+from pynchy.bridge.permissions import PermissionRules
 from pynchy.config import Settings
 from pynchy.errors import (
     AlreadyOver,
@@ -32,12 +33,15 @@ from pynchy.model import (
     CardRef,
     Ending,
     GroupName,
+    Kind,
     OutcomeKind,
     PendingQuestion,
+    Question,
     RequestId,
     Urgency,
 )
 from pynchy.pending.base import Key, MakeShortId
+from pynchy.permissions.card import approval_question, permission_question
 from pynchy.sources.base import SourceQuestion
 from pynchy.tracking.redelivery import LostAnswers
 
@@ -52,13 +56,14 @@ class AskHandler:
     def __init__(
         self,
         ledger: QuestionLedger,
-        mailboxes: MailboxDirectory,
         lost_answers: LostAnswers,
         make_short_id: MakeShortId,
         settings: Settings,
+        rules: PermissionRules,
     ) -> None:
+        self._rules = rules
         self._ledger = ledger
-        self._mailboxes = mailboxes
+        self._mailboxes: MailboxDirectory = lost_answers.mailboxes
         self._lost_answers = lost_answers
         self._make_short_id = make_short_id
         self._settings = settings
@@ -102,14 +107,14 @@ class AskHandler:
         self._ledger.publish_for_group(EventKind.REJECTED, group, request_id, malformed.reason)
         await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
 
-    async def asked(self, source: str, question: SourceQuestion) -> None:
-        """Record what has appeared at a source. What is known already is left alone."""
-        key = (question.group, question.request_id)
-        if await self._ledger.find(key) is None:
+    async def asked(self, source: str, question: SourceQuestion) -> PendingQuestion | None:
+        """Record what has appeared at a source. What is known already is returned as it is."""
+        known = await self._ledger.find((question.group, question.request_id))
+        if known is None:
             pending = await asyncio.to_thread(self._from_source, source, question)
-            self._check(pending)
             with suppress(DuplicateRequest):
-                await self._ledger.record(pending)
+                await self._record(pending)
+        return known
 
     async def cleared(
         self, source: str, group: GroupName, request_id: RequestId, reason: str
@@ -133,9 +138,19 @@ class AskHandler:
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
         pending = await asyncio.to_thread(self._from_mailbox, group, request)
-        self._check(pending)
-        await self._ledger.record(pending)
+        await self._record(pending)
         await self._lost_answers.confirm_activity(group, pending.session_id)
+
+    async def _record(self, pending: PendingQuestion) -> None:
+        """Take up what can be asked; what a rule answers is shown nowhere."""
+        self._check(pending)
+        made_before = self._rules.count_made
+        pending, ending = await self._rules.judge(pending)
+        await self._ledger.record(replace(pending, cards=()) if ending else pending, ending)
+        if ending is None and self._rules.count_made != made_before:
+            # What cannot be written now is left to a person.
+            with suppress(AlreadyOver, UnknownQuestion, OSError):
+                await self._ledger.commit(pending.key, self._rules.end_by_rule)
 
     def _check(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if this cannot be asked."""
@@ -163,7 +178,9 @@ class AskHandler:
             group,
             wait,
             request_id=RequestId(request.request_id),
-            questions=tuple(question.to_model() for question in request.questions),
+            kind=request.kind,
+            questions=_questions(request),
+            call=request.permission and request.permission.to_model(),
             digest=request.digest(),
             size_bytes=request.size(),
             title=request.title or "",
@@ -179,7 +196,8 @@ class AskHandler:
             question.group,
             self._settings.answer_ttl,
             request_id=question.request_id,
-            questions=question.questions,
+            questions=_source_questions(question),
+            call=question.call,
             digest="",
             kind=question.kind,
             title=question.title,
@@ -201,6 +219,7 @@ class AskHandler:
         now = self._ledger.now()
         expires_at = now + self._settings.answer_ttl
         routing = self._settings.group(group)
+        needed = routing.approvals_needed if fields.get("kind") is Kind.APPROVAL else 1
         return PendingQuestion(
             short_id=self._make_short_id(),
             group=group,
@@ -208,12 +227,14 @@ class AskHandler:
             wait_until=min(now + wait, expires_at),
             expires_at=expires_at,
             cards=tuple(CardRef(n, routing.chat.get(n, "")) for n in routing.channels),
+            approvals_needed=needed,
             **fields,
         )
 
     async def _cancel(self, key: Key) -> None:
         pending = self._ledger.index.get(key)
-        if pending is not None and pending.call_waits:
+        # What has arrived was used by the call, if that waited for it.
+        if pending is not None and pending.call_waits and pending.delivered is None:
             await self._take(key, CallEnded("cancelled"))
 
     async def _park(self, key: Key) -> None:
@@ -241,6 +262,23 @@ class AskHandler:
             log.info("question.taken_back_late", extra={"id": key[1]})
 
 
+def _questions(request: wire.AskRequest) -> tuple[Question, ...]:
+    """Return what is asked, whichever way it is put."""
+    if request.permission is not None:
+        return (permission_question(request.permission.to_model()),)
+    if request.approval is not None:
+        asked = request.approval
+        return (approval_question(asked.action, asked.details, asked.preview, asked.risk or ""),)
+    return tuple(question.to_model() for question in request.questions)
+
+
+def _source_questions(question: SourceQuestion) -> tuple[Question, ...]:
+    """Return what a source asks, whichever way it is put."""
+    if question.call is not None:
+        return (permission_question(question.call),)
+    return question.questions
+
+
 def _check_defaults(pending: PendingQuestion) -> None:
     """Raise MalformedRequest for a default that could never be applied."""
     try:
@@ -257,4 +295,5 @@ def _greeting(settings: Settings, name: GroupName) -> bytes:
         settings.wait_timeout.total_seconds(),
         park_after_seconds=group.park_after.total_seconds() if parks else None,
         ask_with=group.ask_with if built_in else None,
+        desk_answers=group.desk_answers,
     )

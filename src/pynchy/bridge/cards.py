@@ -19,6 +19,7 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel, said_of_itself
 from pynchy.config import Settings
+from pynchy.delivery_note import delivery_note
 from pynchy.errors import (
     AlreadyOver,
     AskingUnsupported,
@@ -26,7 +27,16 @@ from pynchy.errors import (
     ChannelUnavailable,
     UnknownQuestion,
 )
-from pynchy.model import Card, CardRef, CardState, Ending, OutcomeKind, PendingQuestion
+from pynchy.model import (
+    Card,
+    CardRef,
+    CardState,
+    Ending,
+    Option,
+    OutcomeKind,
+    PendingQuestion,
+    Question,
+)
 from pynchy.pending.base import Key
 
 log = logging.getLogger(__name__)
@@ -95,7 +105,7 @@ class Cards:
                 last = card.attempts + 1 >= SETTLE_ATTEMPTS
                 failed = SettleFailed(card.channel, str(exc), abandon=last)
             else:
-                settled = CardSettled(card.channel, pending.delivery_note)
+                settled = CardSettled(card.channel, delivery_note(pending))
                 await self._ledger.apply(pending.key, settled)
                 return
             pending = await self._ledger.apply(pending.key, failed)
@@ -125,7 +135,7 @@ class Cards:
         message_id = await self._call(
             card,
             lambda channel: channel.send_ask_user(
-                card.chat, pending.request_id, pending.questions, card=shown
+                card.chat, pending.request_id, offered(pending, channel, shown), card=shown
             ),
         )
         if not isinstance(message_id, str) or not message_id:
@@ -142,14 +152,15 @@ class Cards:
             log.debug("card.overtaken", extra={"id": pending.request_id})
 
     async def _settle_card(self, pending: PendingQuestion, card: CardRef) -> None:
+        settled = card_of(pending, self._public_url)
         await self._call(
             card,
             lambda channel: channel.settle_card(
                 card.chat,
                 card.message_id or "",
                 pending.request_id,
-                pending.questions,
-                card=card_of(pending, self._public_url),
+                offered(pending, channel, settled),
+                card=settled,
             ),
         )
 
@@ -196,8 +207,40 @@ def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
         link=link,
         session_id=pending.session_id,
         ending=pending.ending,
-        delivery=pending.delivery_note,
+        delivery=delivery_note(pending),
     )
+
+
+def offered(pending: PendingQuestion, channel: Channel, card: Card) -> tuple[Question, ...]:
+    """Return the questions as the channel can put them.
+
+    Nobody chooses there what needs to be seen whole, if the channel cannot show it whole.
+    """
+    questions = pending.questions
+    if not any(option.needs_sight for question in questions for option in question.options):
+        return questions
+    as_new = replace(card, ending=None, delivery="", repeated=False)
+    if channel.shows_whole(questions, as_new):
+        return questions
+    # What is confirmed may be too long for that alone.
+    at_once = tuple(
+        _without(question, lambda option: bool(option.confirm)) for question in questions
+    )
+    if channel.shows_whole(at_once, as_new):
+        return at_once
+    where = f"{card.link} or " if card.link else ""
+    told = f"Too long to be allowed here: open {where}`pynchy show {card.short_id}`."
+    return tuple(
+        replace(
+            _without(question, lambda option: option.needs_sight),
+            text=f"{told}\n\n{question.text}",
+        )
+        for question in questions
+    )
+
+
+def _without(question: Question, is_left_out: Callable[[Option], bool]) -> Question:
+    return replace(question, options=tuple(o for o in question.options if not is_left_out(o)))
 
 
 def wait_seconds(attempts: int) -> float:

@@ -16,14 +16,24 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pynchy import wire
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held, Retried, TakerDied
+from pynchy.bridge.lifecycle import (
+    Delivered,
+    Dismissed,
+    GaveUp,
+    Held,
+    Retried,
+    RuleNotMade,
+    TakerDied,
+)
+from pynchy.bridge.permissions import PermissionRules
 from pynchy.bridge.resume import NO_LAUNCHER, POLL_SECONDS, Arrived, LateDelivery, other_parked
-from pynchy.errors import IllegalTransition, NotUndelivered
+from pynchy.errors import AlreadyOver, IllegalTransition, NotUndelivered, UnknownQuestion
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, State
 from pynchy.pending.base import Key
@@ -49,9 +59,15 @@ class DeliveryLimits:
 class Delivery:
     """Sees each ended question to whoever asked, by the route of its source."""
 
-    def __init__(self, ledger: QuestionLedger, routes: Mapping[str, AnswerRoute]) -> None:
+    def __init__(
+        self,
+        ledger: QuestionLedger,
+        routes: Mapping[str, AnswerRoute],
+        rules: PermissionRules,
+    ) -> None:
         self._ledger = ledger
         self._routes = routes
+        self._rules = rules
 
     def route(self, pending: PendingQuestion) -> AnswerRoute:
         """Return the way back to whoever asked."""
@@ -60,14 +76,28 @@ class Delivery:
     async def respond(self, key: Key) -> None:
         """Put the outcome where whoever asked finds it."""
         pending = self._ledger.get(key)
-        if pending.delivered is None:
-            await self.route(pending).respond(pending)
+        if pending.delivered is not None:
+            return
+        if not pending.rule_problem and (why := await self._rules.keep(pending)):
+            pending = await self._ledger.apply(key, RuleNotMade(why))
+        await self.route(pending).respond(pending)
+
+    async def settle_covered(self, key: Key) -> None:
+        """Let the rule that the answer made end what else is open and covered by it, each once."""
+        made = self._ledger.get(key)
+        for other in self._rules.covered_by(made):
+            if self._ledger.is_home(other):
+                with suppress(AlreadyOver, UnknownQuestion):
+                    await self._ledger.commit(
+                        other.key, lambda now: self._rules.end_by_rule(now, made.request_id)
+                    )
 
     async def see_through(self, key: Key) -> None:
         """Return when whoever asked has the outcome, for which there is a response."""
         # Nothing of the question is held here: this may take days.
         if self._ledger.get(key).delivered is None:
             await self.route(self._ledger.get(key)).see_through(key)
+        await self._rules.keep_grant(self._ledger.get(key))
 
     async def retry(self, pending: PendingQuestion, by: str) -> PendingQuestion:
         """Start a failed delivery again, or make its next attempt now.

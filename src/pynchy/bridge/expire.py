@@ -151,7 +151,8 @@ class Expiry:
             answers = matching.defaults(pending.questions)
             return Ending(OutcomeKind.DEFAULTED, now, answers, reason=NOBODY)
         people = ", ".join(dict.fromkeys(draft.by for draft in pending.drafts))
-        reason = f"only partly answered in time, by {people}" if people else NOBODY
+        part = "approved" if pending.approvals_needed > 1 else "partly answered"
+        reason = f"only {part} in time, by {people}" if people else NOBODY
         return Ending(OutcomeKind.EXPIRED, now, reason=reason)
 
     def _findings(self) -> list[StaleQuestion]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
+from pynchy import wire
 from pynchy.aio import LockMap
 from pynchy.audit import AuditLog
 from pynchy.bridge.lifecycle import (
@@ -29,6 +30,7 @@ from pynchy.bridge.lifecycle import (
     PartlyAnswered,
     ResumeFailed,
     Retried,
+    RuleNotMade,
     SettleFailed,
     ShowFailed,
     Shown,
@@ -56,6 +58,8 @@ log = logging.getLogger(__name__)
 # The last such step is not written by itself: `close` comes next and writes it, and after a crash
 # before that the receipt and the card are there to be found again.
 _FOUND_AGAIN = (Delivered, CardSettled)
+
+Chosen = Ending | Sequence[Step]
 
 
 class QuestionLedger:
@@ -118,13 +122,24 @@ class QuestionLedger:
             async with self._lock(change.key):
                 self._see(change)
 
-    async def record(self, pending: PendingQuestion) -> None:
-        """Take up a new question. Raise DuplicateRequest if its id is known."""
+    async def record(self, pending: PendingQuestion, ending: Ending | None = None) -> None:
+        """Take up a new question. Raise DuplicateRequest if its id is known.
+
+        With an ending nobody is asked, unless it cannot be written.
+        """
         pending = replace(pending, home_host=self._host)
         async with self._lock(pending.key):
             self._revisions[pending.key] = await self._store.record(pending)
             self._put(pending)
             self.publish(asked_event(pending, self.now()))
+            if ending is not None:
+                try:
+                    winner = await self._store.end(pending, ending)
+                except OSError:
+                    log.exception("ledger.ending_not_written")
+                else:
+                    self._ended(pending, winner)
+                    return
             self._call(lambda observer: observer.question_recorded(pending))
 
     async def apply(self, key: Key, *steps: Step) -> PendingQuestion:
@@ -141,7 +156,7 @@ class QuestionLedger:
         return await self.commit(key, lambda _: ending)
 
     async def commit(
-        self, key: Key, choose: Callable[[PendingQuestion], Ending | Sequence[Step]]
+        self, key: Key, choose: Callable[[PendingQuestion], Chosen | Awaitable[Chosen]]
     ) -> PendingQuestion:
         """Let `choose` end the question, or make steps, by what it is when nobody can change it.
 
@@ -153,6 +168,8 @@ class QuestionLedger:
                 if pending.ending is not None:
                     raise AlreadyOver(pending.ending)
                 chosen = choose(pending)
+                if isinstance(chosen, Awaitable):
+                    chosen = await chosen
                 if isinstance(chosen, Ending):
                     break
                 try:
@@ -341,6 +358,7 @@ def asked_event(pending: PendingQuestion, now: datetime) -> Event:
         pending.short_id,
         agent=pending.agent,
         asked=tuple(AskedQuestion(q.text, q.labels) for q in pending.questions),
+        asked_kind=pending.kind,
         elapsed_seconds=_elapsed(pending, now),
         session_id=pending.session_id or None,
     )
@@ -354,19 +372,20 @@ def _particulars(step: Step) -> tuple[str | None, str | None, str | None]:
     """Return channel, person and detail of a step; never what an answer says."""
     match step:
         case Ended(ending=ending):
-            return ending.channel, ending.by, None
+            is_edited = wire.edited_input(ending) is not None
+            return ending.channel, ending.by, "edited" if is_edited else None
         case Shown(channel=channel) | CardSettled(channel=channel):
             return channel, None, None
         case ShowFailed(channel=channel, reason=reason):
             return channel, None, reason
         case SettleFailed(channel=channel, reason=reason):
             return channel, None, reason
-        case ResumeFailed(reason=reason) | GaveUp(reason=reason):
+        case ResumeFailed(reason=reason) | GaveUp(reason=reason) | RuleNotMade(reason=reason):
             return None, None, reason
         case Delivered(path=path):
             return None, None, path.value
         case PartlyAnswered(draft=draft):
-            return None, draft.by, f"question {draft.question + 1}"
+            return draft.channel or None, draft.by, f"question {draft.question + 1}"
         case Retried(by=by) | Dismissed(by=by):
             return None, by, None
         case _:

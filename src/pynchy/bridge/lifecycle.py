@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
+from pynchy.delivery_note import delivery_note
 from pynchy.errors import IllegalTransition
 from pynchy.events import EventKind
 from pynchy.model import (
@@ -68,7 +69,7 @@ class Unparked:
 
 @dataclass(frozen=True, slots=True)
 class PartlyAnswered:
-    """One question of several has its answer."""
+    """One question of several has its answer, or one person of several has approved."""
 
     draft: Draft
 
@@ -85,6 +86,13 @@ class Held:
     """The answer is kept: for a runner that lives but does not wait, or else for that reason."""
 
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNotMade:
+    """The rule that the person chose could not be made; the answer counts all the same."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +177,7 @@ Step = (
     | Unparked
     | PartlyAnswered
     | Ended
+    | RuleNotMade
     | Held
     | TakerDied
     | Resuming
@@ -188,15 +197,15 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
     match step:
         case Shown() | ShowFailed() | Routed() | CardSettled() | SettleFailed():
             return _advance_card(pending, step)
-        case CallEnded():
-            return replace(pending, call_waits=False)
+        case CallEnded() | RuleNotMade():
+            return _advance_aside(pending, step)
         case Parked() | Unparked():
             # Said by an agent at any time; what has arrived stays as it arrived.
             is_over = pending.delivered is not None
             return pending if is_over else replace(pending, parked=isinstance(step, Parked))
         case PartlyAnswered(draft=draft):
             _require(pending, step, pending.state.waits_for_person)
-            others = tuple(d for d in pending.drafts if d.question != draft.question)
+            others = tuple(d for d in pending.drafts if not _replaces(pending, draft, d))
             return replace(pending, drafts=(*others, draft))
         case Ended(ending=ending):
             _require(pending, step, pending.state.waits_for_person)
@@ -217,6 +226,14 @@ def advance(pending: PendingQuestion, step: Step) -> PendingQuestion:
     assert_never(step)
 
 
+def _advance_aside(pending: PendingQuestion, step: CallEnded | RuleNotMade) -> PendingQuestion:
+    """Note what does not change where the question stands."""
+    if isinstance(step, CallEnded):
+        return replace(pending, call_waits=False)
+    _require(pending, step, pending.ending is not None)
+    return replace(pending, rule_problem=step.reason)
+
+
 def is_finished(pending: PendingQuestion) -> bool:
     """True when the outcome has arrived and no card shows anything else."""
     return pending.delivered is not None and not unsettled(pending)
@@ -224,7 +241,7 @@ def is_finished(pending: PendingQuestion) -> bool:
 
 def unsettled(pending: PendingQuestion) -> tuple[CardRef, ...]:
     """Return the cards that do not show yet how the question ended and what became of it."""
-    note = pending.delivery_note
+    note = delivery_note(pending)
     return tuple(
         card
         for card in pending.cards
@@ -251,6 +268,7 @@ _KINDS: dict[type, EventKind] = {
     CallEnded: EventKind.CALL_ENDED,
     Parked: EventKind.PARKED,
     PartlyAnswered: EventKind.PARTLY_ANSWERED,
+    RuleNotMade: EventKind.RULE_NOT_MADE,
     Held: EventKind.HELD,
     TakerDied: EventKind.TAKER_DIED,
     Resuming: EventKind.RESUMING,
@@ -263,6 +281,22 @@ _KINDS: dict[type, EventKind] = {
     SettleFailed: EventKind.SETTLE_FAILED,
     Closed: EventKind.CLOSED,
 }
+
+
+def may_be_same_person(one: Draft, other: Draft) -> bool:
+    """True unless two people gave these for sure, as far as ids and names tell.
+
+    An id tells people apart within its channel. Between channels only a name can.
+    """
+    if one.channel == other.channel and one.user_id and other.user_id:
+        return one.user_id == other.user_id
+    return one.by.strip().casefold() == other.by.strip().casefold()
+
+
+def _replaces(pending: PendingQuestion, draft: Draft, earlier: Draft) -> bool:
+    if pending.approvals_needed > 1:
+        return may_be_same_person(earlier, draft)
+    return earlier.question == draft.question
 
 
 def _advance_card(

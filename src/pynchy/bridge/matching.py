@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pynchy.choices import no_words, read_typed
+from pynchy.bridge.lifecycle import may_be_same_person
+from pynchy.choices import no_words, read_typed, read_word
 from pynchy.errors import InvalidReply, PartTaken
 from pynchy.model import Answer, Draft, Ending, OutcomeKind, PendingQuestion, Question, Reply
+from pynchy.permissions.card import GRANTS
 
 MAX_TEXT = 20_000
 
@@ -41,6 +43,8 @@ def complete(pending: PendingQuestion, given: Sequence[Draft], at: datetime) -> 
 
     Raise PartTaken if somebody else has answered one of them; one's own may be changed.
     """
+    if pending.approvals_needed > 1:
+        return _approved(pending, given[-1], at)
     parts = {draft.question: draft for draft in pending.drafts}
     for draft in given:
         taken = parts.get(draft.question, draft)
@@ -51,15 +55,40 @@ def complete(pending: PendingQuestion, given: Sequence[Draft], at: datetime) -> 
     if len(parts) < len(pending.questions):
         return None
     ordered = [parts[number] for number in sorted(parts)]
-    authors = {(draft.channel, draft.user_id) for draft in ordered}
+    return _answered(ordered, tuple(draft.answer for draft in ordered), given[-1], at)
+
+
+def _answered(
+    drafts: Sequence[Draft], answers: tuple[Answer, ...], last: Draft, at: datetime
+) -> Ending:
+    authors = {(draft.channel, draft.user_id) for draft in drafts}
     return Ending(
         OutcomeKind.ANSWERED,
         at,
-        answers=tuple(draft.answer for draft in ordered),
-        by=", ".join(dict.fromkeys(draft.by for draft in ordered)),
-        channel=given[-1].channel,
-        user_id=(ordered[0].user_id or None) if len(authors) == 1 else None,
+        answers=answers,
+        by=", ".join(dict.fromkeys(draft.by for draft in drafts)),
+        channel=last.channel,
+        user_id=(drafts[0].user_id or None) if len(authors) == 1 else None,
     )
+
+
+def _approved(pending: PendingQuestion, given: Draft, at: datetime) -> Ending | None:
+    """Return the ending where enough people have approved, or one has not; None until then."""
+    if not says_yes(pending.questions[0], given.answer):
+        return _answered([given], (given.answer,), given, at)
+    others = [draft for draft in pending.drafts if not may_be_same_person(draft, given)]
+    approvals = [*others, given]
+    if len(approvals) < pending.approvals_needed:
+        return None
+    notes = [f"{draft.by}: {draft.answer.text}" for draft in approvals if draft.answer.text]
+    answer = Answer(given.answer.selected, "\n".join(notes) or None)
+    return _answered(approvals, (answer,), given, at)
+
+
+def says_yes(question: Question, answer: Answer) -> bool:
+    """True if the answer allows or approves what the question is about."""
+    chosen = {option.value for option in question.options if option.label in answer.selected}
+    return bool(chosen) and chosen <= GRANTS
 
 
 def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -81,9 +110,13 @@ def spread(questions: tuple[Question, ...], values: tuple[str, ...]) -> tuple[tu
 def _matched(
     pending: PendingQuestion, reply: Reply, number: int, values: tuple[str, ...]
 ) -> Answer:
+    question = pending.questions[number]
+    if reply.chat and question.needs_word:
+        typed = " ".join(values)
+        return check(question, read_word(question, pending.short_id, typed, is_aimed=False))
     # In a chat the number of the question is typed before the answer; elsewhere it has a place.
     lead = f"{number + 1}: " if reply.chat and len(pending.questions) > 1 else ""
-    return match(pending.questions[number], values, lead)
+    return match(question, values, lead)
 
 
 def _checked(pending: PendingQuestion, answers: tuple[Answer, ...]) -> dict[int, Answer]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,24 +18,24 @@ from pynchy import wire
 from pynchy.aio import FairSemaphore, LockMap
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import GaveUp, Held, ResumeFailed, Resuming, Unparked
+from pynchy.bridge.resume_prompt import resume_prompt
+from pynchy.channels.base import NO_CHANNELS
 from pynchy.errors import IllegalTransition, UnknownQuestion
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.launchers.base import Launch, Launcher, Runner, RunnerEnd, too_many_runners
 from pynchy.model import (
-    Answer,
     DeliveryPath,
     Ending,
     GroupName,
     OutcomeKind,
     PendingQuestion,
-    Question,
     SessionId,
     State,
 )
 from pynchy.pending.base import Key
 from pynchy.tracking.redelivery import LostAnswers
 from pynchy.tracking.tracker import SessionTracker
-from pynchy.wire import ending_of, timestamp
+from pynchy.wire import ending_of
 
 POLL_SECONDS = 1.0
 _MAX_BACKOFF = timedelta(minutes=10)
@@ -43,18 +43,9 @@ STOPPED = "a person has stopped the runner"
 UNKNOWN_SESSION = (
     "nobody has answered, and pynchy starts no box for a session that no person has begun"
 )
-# Whoever else ends a question, no person has wanted that a runner is started.
+# However else a question ends, no person has wanted that a runner is started.
 _BY_PEOPLE = frozenset({OutcomeKind.ANSWERED, OutcomeKind.DECLINED})
 NO_LAUNCHER = "the agent is gone and its group has no launcher; kept for check_answer"
-_OPENING = (
-    "Before this session stopped, you asked a person{about} with ask_user at {when} "
-    "(request {request_id}). Here is the outcome."
-)
-_RESTATED = (
-    "This session stopped soon after it had received an answer, which you may have seen or not. "
-    "You had asked a person{about} with ask_user at {when} (request {request_id}). "
-    "Here is that outcome again; if you have acted on it already, do not act on it twice."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +217,7 @@ class LateDelivery:
         An agent can ask under any session id, with a default and without any wait. So what it
         asks brings back only sessions that people have begun, and none that they have stopped.
         """
-        if pending.late.wanted or ending_of(pending).outcome in _BY_PEOPLE:
+        if pending.late.wanted or _is_by_person(ending_of(pending)):
             return None
         session = self._tracker.get(pending.group, pending.session_id)
         if session is not None and session.stopped:
@@ -250,7 +241,8 @@ class LateDelivery:
             return None
         lost = await self._lost_answers.to_restate(pending)
         # What the session may have lost can only be told by a prompt.
-        goes_on = pending.parked and not lost
+        # Nor is a call that needed leave made again by itself: its session is told.
+        goes_on = pending.parked and pending.call is None and not lost
         if not goes_on:
             for other in other_parked(self._ledger, pending):
                 await self._ledger.apply(other.key, Unparked())
@@ -335,55 +327,6 @@ def other_parked(ledger: QuestionLedger, pending: PendingQuestion) -> list[Pendi
     return [q for q in asked if q.parked and q.key != pending.key]
 
 
-def resume_prompt(pending: PendingQuestion, lost: Sequence[PendingQuestion] = ()) -> str:
-    """Return the prompt for a question that has ended, after what the session may have lost."""
-    restated = [_outcome(earlier, _RESTATED) for earlier in lost]
-    outcome = _outcome(pending, _OPENING)
-    return "\n\n".join([*restated, outcome, _closing(ending_of(pending))])
-
-
-def _outcome(pending: PendingQuestion, opening: str) -> str:
-    """Return what was asked and how it ended."""
-    ending = ending_of(pending)
-    answers = ending.answers or (Answer(),) * len(pending.questions)
-    numbered = len(pending.questions) > 1
-    about = f" about “{pending.title}”" if pending.title else ""
-    when = timestamp(pending.timestamp)
-    parts = [opening.format(about=about, when=when, request_id=pending.request_id)]
-    for number, (question, answer) in enumerate(
-        zip(pending.questions, answers, strict=False), start=1
-    ):
-        parts.append(_question(question, number if numbered else None))
-        parts.append(_answer(answer, ending))
-    return "\n\n".join(parts)
-
-
-def _question(question: Question, number: int | None) -> str:
-    head = f"Question {number}: {question.text}" if number else f"Question: {question.text}"
-    kind = "Options (several could be chosen):" if question.multi_select else "Options:"
-    options = [
-        f"- {o.label}" + (f": {o.description}" if o.description else "") for o in question.options
-    ]
-    return "\n".join([head, *([kind, *options] if options else [])])
-
-
-def _answer(answer: Answer, ending: Ending) -> str:
-    who = ending.by or "a person"
-    when = timestamp(ending.at)
-    via = f" through {ending.channel}" if ending.channel else ""
-    match ending.outcome:
-        case OutcomeKind.ANSWERED:
-            return f"Answer: {answer.describe()}\n(answered by {who} at {when}{via})"
-        case OutcomeKind.DECLINED:
-            why = f" They said: {ending.reason}" if ending.reason else ""
-            return f"{who} declined to answer at {when}{via}.{why}"
-        case OutcomeKind.DEFAULTED:
-            return f"Nobody answered. Your own default applies: {answer.describe()} (at {when})"
-        case _:
-            return f"No answer: the question ended as {ending.outcome} at {when}."
-
-
-def _closing(ending: Ending) -> str:
-    if ending.outcome is OutcomeKind.ANSWERED:
-        return "Continue your work with this answer. Do not ask the same question again."
-    return "Nobody has given consent. Continue only as far as you may without an answer."
+def _is_by_person(ending: Ending) -> bool:
+    """True if a person has ended it, and not a rule, nor the agent's side in their name."""
+    return ending.outcome in _BY_PEOPLE and ending.channel not in NO_CHANNELS

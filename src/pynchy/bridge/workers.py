@@ -62,7 +62,8 @@ class QuestionWorkers(QuestionObserver):
         """Show a new question."""
         self._services.expiry.watch(pending)
         self._showing.add(pending.key)
-        self._spawn("show", pending.key, self._show, again=self._show_again)
+        show = self._show if pending.cards else self._show_again
+        self._spawn("show", pending.key, show, again=self._show_again)
 
     def question_ended(self, pending: PendingQuestion) -> None:
         """Deliver an outcome, settle the cards, and close the question."""
@@ -133,6 +134,7 @@ class QuestionWorkers(QuestionObserver):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._until_done(key, self._services.delivery.see_through))
             tasks.create_task(self._until_done(key, self._settle_until_finished))
+            tasks.create_task(self._until_done(key, self._services.delivery.settle_covered))
         if key in self._unseen:
             await self._tell_whether_unseen(key)
         await self._ledger.close(key)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# What any channel shows whole of which no more is known.
+_SURELY_SHOWN = 500
+
 Table = TypeVar("Table", bound="ChannelSettings")
 
 
@@ -44,6 +47,15 @@ class ChannelContext:
         if isinstance(table, model):
             return table
         raise ConfigError(f"[channels.{self.name}] is missing, or is no {model.__name__}")
+
+
+# What an answer says it came from where it came through no channel of ours: a rule of the group,
+# an earlier yes to the same call, or the agent's own terminal, and so through the agent's hands.
+# No channel can be called so.
+BY_RULE = "rule"
+BY_GRANT = "earlier-yes"
+AT_DESK = "desk"
+NO_CHANNELS = frozenset({BY_RULE, BY_GRANT, AT_DESK})
 
 
 class ReplyHandler(Protocol):
@@ -137,6 +149,14 @@ class Channel:
         again later.
         """
 
+    def shows_whole(self, questions: tuple[Question, ...], card: Card) -> bool:
+        """Say whether a person can read all of the questions on the card.
+
+        Where it is not so, what needs to be seen whole cannot be chosen in the channel.
+        """
+        del card
+        return sum(len(question.text) for question in questions) <= _SURELY_SHOWN
+
     def problem(self) -> str | None:
         """Say what is wrong with the channel, in words for `doctor`; None if nothing is.
 
@@ -190,6 +210,11 @@ class LocalChannel(Channel):
     """Shows every question to whoever holds the data folder's token: in a terminal, over HTTP."""
 
     name = "local"
+
+    def shows_whole(self, questions: tuple[Question, ...], card: Card) -> bool:
+        """See Channel. Whoever looks can see everything."""
+        del questions, card
+        return True
 
     async def send_ask_user(
         self,

@@ -32,6 +32,7 @@ from pynchy.config.loading import read_settings
 from pynchy.errors import CannotShow, ChannelUnavailable, ConfigError, PluginBroken
 from pynchy.findings import Finding, problem, warning
 from pynchy.model import Card, Question, RequestId
+from pynchy.permissions.settings_rules import wrong_patterns
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -48,7 +49,9 @@ def load_settings(path: Path | None) -> Settings:
 
     See `read_settings`.
     """
-    return read_settings(path, InstalledChannels(), _wrong_groups)
+    return read_settings(
+        path, InstalledChannels(), lambda found: [*_wrong_groups(found), *wrong_patterns(found)]
+    )
 
 
 def make_channels(settings: Settings, environ: Mapping[str, str], data: Path) -> dict[str, Channel]:

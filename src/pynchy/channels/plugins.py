@@ -93,7 +93,7 @@ class LocalPlugin(ChannelPlugin):
 
     def settings(self) -> type[ChannelSettings]:
         """See ChannelPlugin."""
-        from pynchy.config.models import LocalChannelSettings  # noqa: PLC0415 - slow
+        from pynchy.config.channels import LocalChannelSettings  # noqa: PLC0415 - slow
 
         return LocalChannelSettings
 
@@ -113,7 +113,7 @@ class WebPlugin(ChannelPlugin):
 
     def settings(self) -> type[ChannelSettings]:
         """See ChannelPlugin."""
-        from pynchy.config.models import WebChannelSettings  # noqa: PLC0415 - slow
+        from pynchy.config.channels import WebChannelSettings  # noqa: PLC0415 - slow
 
         return WebChannelSettings
 
@@ -195,6 +195,12 @@ def _others() -> Iterator[str]:
     yield from sorted(installed().keys() - BUILT_IN.keys())
 
 
+def _is_no_channel(name: str) -> bool:
+    from pynchy.channels.base import NO_CHANNELS  # noqa: PLC0415 - slow, and seldom needed
+
+    return name in NO_CHANNELS
+
+
 def _load(name: str, target: str) -> ChannelPlugin:
     try:
         plugin = load_target(target)
@@ -202,6 +208,8 @@ def _load(name: str, target: str) -> ChannelPlugin:
         raise PluginBroken(
             f"the channel {name} cannot be loaded: {type(exc).__name__}: {exc} ({target})"
         ) from exc
+    if name not in BUILT_IN and _is_no_channel(name):
+        raise PluginBroken(f"no channel can be called {name}: answers without one are told so")
     if not isinstance(plugin, ChannelPlugin) or plugin.name != name:
         raise PluginBroken(f"the channel {name} cannot be used: {target} is no ChannelPlugin of it")
     return plugin

@@ -5,14 +5,18 @@ Lengths are counted as the strictest service does: in UTF-16 units.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from pynchy.choices import approved_so_far
 from pynchy.errors import AlreadyOver, ReplyRejected
 from pynchy.model import Ending, OutcomeKind, PendingQuestion
 
 REPEATED = "This card may be a repeat. It is the same question: one answer closes every copy."
 FAILED = "Something went wrong here, and your answer was not taken. Please try again."
 _BRIEF = 300
+# What chats read as markup, and leave out.
+_MARKUP = re.compile("[*_~]")
 
 
 def length(text: str) -> int:
@@ -28,6 +32,20 @@ def head(text: str, most: int) -> str:
     while length(kept) > most:
         kept = kept[: -max(1, (length(kept) - most) // 2)]
     return kept
+
+
+def as_written(line: str) -> str:
+    """Return the line with its code as chats write it; all of it is code if it has other markup."""
+    words = line.split("`")
+    if "``" in line or len(words) % 2 == 0 or _MARKUP.search("".join(words[::2])):
+        return as_code(line)
+    return "".join(as_code(word) if at % 2 else word for at, word in enumerate(words))
+
+
+def as_code(line: str) -> str:
+    """Return the line as code, in which a chat takes nothing for markup."""
+    code = line.strip().replace("`", "⟨U+0060⟩")
+    return f"{line[: len(line) - len(line.lstrip())]}```{code}```" if code else ""
 
 
 def describe(ending: Ending, here: str, one_line: Callable[[str, int], str]) -> str:
@@ -67,7 +85,10 @@ def refusal(exc: ReplyRejected) -> str:
 
 
 def noted(pending: PendingQuestion) -> str:
-    """Return what the person is told who has answered some of the questions."""
+    """Return what is said when some of the questions are answered, or some people have approved."""
+    if pending.approvals_needed > 1:
+        people = [draft.by for draft in pending.drafts]
+        return f"Noted. {approved_so_far(people, pending.approvals_needed)}."
     numbers = range(1, len(pending.questions) + 1)
     left = [str(number) for number in numbers if number not in pending.answered]
     return f"Noted. Still to be answered: question {', '.join(left)}."

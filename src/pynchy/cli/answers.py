@@ -26,7 +26,7 @@ from pynchy.cli.options import (
 from pynchy.cli.output import show
 from pynchy.cli.question_text import question_sheet
 from pynchy.cli.text import clean, flat, one_line, to_json
-from pynchy.cli.views import HostQuestion, read_question
+from pynchy.cli.views import HostQuestion, how_to_decide, read_question
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
 from pynchy.errors import InvalidReply
@@ -132,10 +132,13 @@ def answer_command(  # noqa: PLR0913 - one for each option
         if as_json:
             raise click.UsageError("--json needs the answer beside it: VALUE...")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise click.UsageError(f"What is the answer? Say it: pynchy answer {target} VALUE")
+            decide = f"(a permission or an approval: {how_to_decide(target)})"
+            raise click.UsageError(
+                f"What is the answer? Say it: pynchy answer {target} VALUE {decide}"
+            )
     client = HostClient.of(data)
     view = find_question(client, target)
-    _say_if_nobody_waits(view)
+    say_if_nobody_waits(view)
     answering = _Answering(client, view, by, question)
     if not values and text is None:
         _ask_person(answering)
@@ -151,7 +154,8 @@ def answer_command(  # noqa: PLR0913 - one for each option
         raise InvalidReply(f"{why}\n{_allowed(view, question)}".strip()) from exc
 
 
-def _say_if_nobody_waits(view: dict[str, Any]) -> None:
+def say_if_nobody_waits(view: dict[str, Any]) -> None:
+    """Warn on stderr where no agent can be told of the answer any more."""
     asked = read_question(view)
     if asked.ending is None and asked.unreachable:
         click.echo(
@@ -208,6 +212,9 @@ class _Answering:
             was = "; ".join(answer.describe() for answer in answered.ending.answers)
             click.echo(f"{answered.short_id} answered: {clean(was)}")
             return
+        if answered.approved:
+            click.echo(f"{answered.short_id}: noted. {answered.approved}")
+            sys.exit(EXIT_PARTLY)
         click.echo(f"{answered.short_id}: noted. Still to be answered:")
         for number, missing in answered.missing:
             click.echo(f"  {number}. {one_line(missing.text)}")
@@ -226,7 +233,9 @@ def _allowed(view: dict[str, Any], question: int | None) -> str:
     asked = read_question(view)
     lines = []
     for number, one in enumerate(asked.questions, 1):
-        if question in {None, number} and one.options:
+        if one.needs_word:
+            lines.append(how_to_decide(asked.short_id))
+        elif question in {None, number} and one.options:
             choices = ", ".join(f"{n}. {flat(label)}" for n, label in enumerate(one.labels, 1))
             several = "one or more of" if one.multi_select else "one of"
             lines.append(f"{several}: {choices}{_words(one)} ({one_line(one.text, 60)})")

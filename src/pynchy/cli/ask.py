@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, TextIO
 
 import click
 
-from agent_runner.asking import Asker, Option, Outcome, Question, Request, Result, Urgency
-from agent_runner.asking.arguments import MAX_LINE_CHARACTERS, MAX_OPTIONS, MAX_QUESTION_CHARACTERS
+from agent_runner.asking import (
+    Approval,
+    Asker,
+    Option,
+    Outcome,
+    Question,
+    Request,
+    Result,
+    Urgency,
+)
+from agent_runner.asking.arguments import (
+    MAX_LINE_CHARACTERS,
+    MAX_OPTIONS,
+    MAX_PREVIEW_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
+    RISKS,
+)
 from agent_runner.errors import AgentRunnerError
-from pynchy.cli.event_follower import EventFollower, HostLink
+from pynchy.cli.ask_progress import Progress
 from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
-from pynchy.cli.options import TEXT, complete_groups, data_dir_option, json_option
-from pynchy.cli.text import clean, duration, to_json
-from pynchy.client import StreamMessage
+from pynchy.cli.options import (
+    TEXT,
+    complete_groups,
+    data_dir_option,
+    json_option,
+    read_duration,
+)
+from pynchy.cli.text import clean, to_json
 from pynchy.data_dir import DataFolder
 from pynchy.errors import PynchyError
 from pynchy.exits import EXIT_DECLINED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNANSWERED, EXIT_USAGE
-from pynchy.own_program import own_call
-
-_TICK_SECONDS = 1.0
-_WIPE = "\r\x1b[2K"
 
 _EXITS = {
     Outcome.ANSWERED: 0,
@@ -37,76 +51,6 @@ _EXITS = {
     Outcome.PENDING: EXIT_UNANSWERED,
 }
 _GROUP = "cli"
-_DURATION = re.compile(r"(?P<count>[0-9]+(?:\.[0-9]+)?)(?P<unit>[smhd]?)\Z")
-_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_MAX_SECONDS = 30 * 86_400
-
-
-class Progress:
-    """The lines on stderr while a question waits, as an async context manager.
-
-    The short id is the host's to give: it comes with the event that tells of the question.
-    """
-
-    def __init__(self, data: DataFolder, request_id: str, *, show_ticks: bool) -> None:
-        self._follower = EventFollower(data, self._on_message, self._on_link)
-        self._option = data.option
-        self._request_id = request_id
-        self._show_ticks = show_ticks
-        self._link = HostLink.UP
-        self._started = time.monotonic()
-        self._ticking: asyncio.Task[None] | None = None
-        self.short_id = ""
-
-    async def __aenter__(self) -> Self:
-        await asyncio.to_thread(self._follower.__enter__)
-        if self._show_ticks:
-            self._ticking = asyncio.create_task(self._tick())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._ticking
-            self._write(_WIPE)
-        await asyncio.to_thread(self._follower.__exit__)
-
-    def stays_open(self) -> str:
-        """Say that the question is still there, and under which id."""
-        target = self.short_id or self._request_id
-        how = f"{own_call()} answer{self._option} {target} VALUE"
-        return f"The question stays open as {target}; answer it with: {how}"
-
-    def _on_message(self, message: StreamMessage) -> None:
-        """Runs in the follower's thread."""
-        event = message.data
-        asked = event.get("type") == "asked" and event.get("id") == self._request_id
-        if asked and not self.short_id:
-            self.short_id = str(event.get("short_id", ""))
-            how = f"{own_call()} answer{self._option} {self.short_id} VALUE"
-            self._say(f"Asked as {self.short_id}; answer with: {how}")
-
-    def _on_link(self, link: HostLink) -> None:
-        """Runs in the follower's thread."""
-        if self._link is not link:
-            gone = "The host is gone; still waiting. The question is kept."
-            self._say(gone if link is HostLink.GONE else "The host is back.")
-        self._link = link
-
-    async def _tick(self) -> None:
-        while True:
-            waited = duration(time.monotonic() - self._started)
-            self._write(f"{_WIPE}waiting for a person ({waited}; Ctrl-C stops waiting)")
-            await asyncio.sleep(_TICK_SECONDS)
-
-    def _say(self, text: str) -> None:
-        self._write(f"{_WIPE if self._show_ticks else ''}{text}\n")
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):
-            click.echo(text, nl=False, err=True)
-            sys.stderr.flush()
 
 
 class _WrongUse(click.UsageError):
@@ -133,17 +77,6 @@ class _AskCommand(click.Command):
             return super().invoke(ctx)
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    found = _DURATION.match(value)
-    seconds = float(found["count"]) * _UNIT_SECONDS[found["unit"]] if found else 0
-    if not 0 < seconds <= _MAX_SECONDS:
-        message = f"{value!r} is not a duration; write 90, 90s, 30m or 2h, up to 30d"
-        raise click.BadParameter(message, ctx, param)
-    return seconds
-
-
 @click.command("ask", cls=_AskCommand, short_help="Ask a person and print the answer.")
 @click.argument("question", type=TEXT)
 @click.option(
@@ -155,9 +88,18 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     is_flag=True,
     help="People can only choose an option, not write their own words.",
 )
+@click.option("--approve", is_flag=True, help="Ask for a yes or no to QUESTION.")
+@click.option("--details", type=TEXT, metavar="TEXT", help="With --approve: what else to know.")
+@click.option(
+    "--preview-file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="With --approve: exactly what would be done, such as a diff; - for stdin.",
+)
+@click.option("--risk", type=click.Choice(RISKS), help="With --approve: how bad it could be.")
 @click.option(
     "--timeout",
-    callback=_seconds,
+    callback=read_duration,
     metavar="S",
     help="How long to wait, such as 90 (seconds) or 30m.  [default: wait_timeout, 30m]",
 )
@@ -187,6 +129,10 @@ def ask_command(  # noqa: PLR0913 - one for each option
     multi: bool,
     options_only: bool,
     as_json: bool,
+    approve: bool,
+    details: str | None,
+    preview_file: TextIO | None,
+    risk: str | None,
 ) -> None:
     r"""Ask a person, as an agent would, and print the answer on stdout.
 
@@ -194,23 +140,36 @@ def ask_command(  # noqa: PLR0913 - one for each option
     --options-only says that only the options count. Several chosen options are printed one to a
     line. When the time is over, the question stays open.
 
+    With --approve a person approves or denies, and may add words: "approved" or "denied" is
+    printed, the words below it. Nothing else is ever a yes.
+
     \b
     Exit code: 0 answered; 2 declined; 3 nobody answered in time (the question stays open, or
     its --default is printed); 1 it ended otherwise; 5 no host; 64 wrong usage; 130 Ctrl-C.
+    With --approve: 0 approved; 2 denied or declined; 3 nobody decided in time.
 
     \b
     Examples:
       pynchy ask "Deploy?" -o Yes -o No
       name=$(pynchy ask "Which branch?" --timeout 10m) || exit
       test "$(pynchy ask "Drop the table?" -o Yes -o No --options-only)" = Yes && ./drop
+      pynchy ask --approve "Deploy 2.1?" --risk high --preview-file changes.diff && ./deploy
     """
-    _check_options(question, options, default, multi=multi, options_only=options_only)
+    asked: dict[str, Any]
+    if approve:
+        choices = {"-o": options, "--multi": multi, "--options-only": options_only}
+        _check_absent(choices | {"--default": default is not None}, "has no place beside --approve")
+        asked = {"questions": (), "approval": _approval(question, details, preview_file, risk)}
+    else:
+        given = {"--details": details, "--preview-file": preview_file, "--risk": risk}
+        _check_absent({name: v is not None for name, v in given.items()}, "needs --approve")
+        _check_options(question, options, default, multi=multi, options_only=options_only)
+        labelled = tuple(map(Option, options))
+        asked = {"questions": (Question(question, "", labelled, multi, default, options_only),)}
     _check_lengths(question, options, default or "", title)
     data.host()
     request = Request(
-        questions=(
-            Question(question, "", tuple(map(Option, options)), multi, default, options_only),
-        ),
+        **asked,
         title=title,
         agent=os.environ.get("PYNCHY_AGENT", ""),
         task=os.environ.get("PYNCHY_TASK", ""),
@@ -219,14 +178,48 @@ def ask_command(  # noqa: PLR0913 - one for each option
     )
     if group:
         warn_of_misspelling(data, group)
-    progress = Progress(data, request.request_id, show_ticks=sys.stderr.isatty())
+    progress = Progress(data, request, show_ticks=sys.stderr.isatty())
     try:
         result = asyncio.run(_ask(data, group or _own_group(data), request, progress))
     except KeyboardInterrupt:
         click.echo(f"No longer waiting. {progress.stays_open()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
-    _report(result, progress, as_json=as_json)
-    sys.exit(_EXITS.get(result.outcome, EXIT_FAILED))
+    _report(result, progress, as_json=as_json, is_approval=approve)
+    sys.exit(_exit_code(result, is_approval=approve))
+
+
+def _exit_code(result: Result, *, is_approval: bool) -> int:
+    if is_approval and result.outcome is Outcome.ANSWERED:
+        return 0 if result.is_granted else EXIT_DECLINED
+    if is_approval and result.outcome is Outcome.EXPIRED:
+        return EXIT_UNANSWERED
+    return _EXITS.get(result.outcome, EXIT_FAILED)
+
+
+def _check_absent(given: Mapping[str, object], why: str) -> None:
+    """Raise UsageError for an option that was given."""
+    for name, is_given in given.items():
+        if is_given:
+            raise click.UsageError(f"{name} {why}")
+
+
+def _approval(
+    action: str, details: str | None, preview_file: TextIO | None, risk: str | None
+) -> Approval:
+    """Return what is to be approved. Raise UsageError for what the host would refuse."""
+    if not action.strip():
+        raise click.UsageError("the question must not be empty")
+    try:
+        preview = preview_file.read(MAX_PREVIEW_CHARACTERS + 1) if preview_file else ""
+    except (OSError, UnicodeDecodeError) as exc:
+        raise click.UsageError(f"--preview-file cannot be read as UTF-8 text: {exc}") from exc
+    for name, text, most in (
+        ("--details", details or "", MAX_QUESTION_CHARACTERS),
+        ("--preview-file", preview, MAX_PREVIEW_CHARACTERS),
+    ):
+        if len(text) > most:
+            raise click.UsageError(f"{name} is too long: at most {most} characters")
+    return Approval(action, details or "", preview, risk or "")
 
 
 def _check_options(
@@ -291,15 +284,29 @@ async def _ask_once(asker: Asker, request: Request) -> Result:
     return result
 
 
-def _report(result: Result, progress: Progress, *, as_json: bool) -> None:
+def _report(result: Result, progress: Progress, *, as_json: bool, is_approval: bool) -> None:
     """Print the answer on stdout, and what is to be said of it on stderr."""
     if as_json:
-        click.echo(to_json(_as_json(result, progress.short_id)))
+        view = _as_json(result, progress.short_id)
+        click.echo(to_json(view | ({"approved": _approved(result)} if is_approval else {})))
     else:
-        for line in _answer_lines(result):
+        for line in _decision_lines(result) if is_approval else _answer_lines(result):
             click.echo(line)
     if (remark := _remark(result, progress)) is not None:
         click.echo(clean(remark), err=True)
+
+
+def _approved(result: Result) -> bool | None:
+    """Return what a person has decided; None where nobody has."""
+    decided = result.outcome in {Outcome.ANSWERED, Outcome.DECLINED}
+    return result.is_granted if decided else None
+
+
+def _decision_lines(result: Result) -> list[str]:
+    if result.outcome is not Outcome.ANSWERED:
+        return []
+    written = [clean(answer.text) for answer in result.answers if answer.text]
+    return ["approved" if result.is_granted else "denied", *written]
 
 
 def _answer_lines(result: Result) -> list[str]:

@@ -15,7 +15,8 @@ import click
 from pynchy.cli.options import data_dir_option, user_name
 from pynchy.cli.tables import print_pending
 from pynchy.cli.text import clean
-from pynchy.client import HostClient
+from pynchy.cli.views import how_to_decide, is_decision
+from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
 from pynchy.errors import NoHost
 from pynchy.safe_folder import Folder
@@ -39,7 +40,13 @@ def show_inbox(data: DataFolder) -> None:
     views = HostClient.of(data).pending()
     print_pending(views, as_json=False)
     if views:
-        click.echo("Answer with: pynchy answer ID VALUE (there is no terminal here)", err=True)
+        click.echo(f"{_how_to_answer(views)} (there is no terminal here)", err=True)
+
+
+def _how_to_answer(views: list[Json]) -> str:
+    decisions = [is_decision(str(view.get("kind", ""))) for view in views]
+    ways = [] if all(decisions) else ["Answer with: pynchy answer ID VALUE"]
+    return "; ".join([*ways, *([f"Decide with: {how_to_decide('ID')}"] if any(decisions) else [])])
 
 
 def is_screen() -> bool:

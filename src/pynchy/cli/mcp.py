@@ -51,29 +51,42 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
 
 @click.command("hook", short_help="Let an agent end while it waits (a hook of Claude Code).")
 @click.argument("program", type=click.Choice(["claude"]))
-@_group_option(required=False, text="The agent's group; for PreToolUse.")
+@_group_option(required=False, text="The agent's group; not for SessionStart and Stop.")
 @data_dir_option
 def hook_command(program: str, group: str | None, data: DataFolder) -> None:
-    r"""Decide on the call of a tool that asks a person: the event on stdin, the decision on stdout.
+    r"""Take an event of Claude Code on stdin, and print what it is to do on stdout.
 
-    Without --group, for Claude Code's SessionStart and Stop: a session that you open again by hand
-    is told what was answered while it was closed. `pynchy connect claude` sets that up.
+    \b
+    event                          what it is for
+    SessionStart, Stop             without --group: a session that you open again
+                                   by hand is told what was answered meanwhile
+    PermissionRequest,             its permission dialog is shown elsewhere as
+    PostToolUse(Failure)           well, while a host runs
+    PreToolUse of a tool that      a call that nobody answers at once is put off,
+    asks a person                  with wait = "park" in the group's settings
 
-    For Claude Code's PreToolUse, and the tools mcp__pynchy__ask_user and AskUserQuestion; any other
-    is left alone. Agents that a launcher of kind "process" starts have it set up already. With
-    wait = "park" in the group's settings it has a call put off that nobody answers at once:
-    `claude -p` ends, and the group's launcher resumes it with the answer. PYNCHY_SESSION_ID must
-    be the same as for `pynchy mcp`.
+    `pynchy connect claude` sets up the first two, and a launcher of kind "process" the last: the
+    tools are mcp__pynchy__ask_user, mcp__pynchy__request_approval and AskUserQuestion; any other is
+    left alone. A call is put off so that `claude -p` ends, and the group's launcher resumes it with
+    the answer. PYNCHY_SESSION_ID must be the same as for `pynchy mcp`.
 
     \b
     Example, in Claude Code's settings:
-      {"hooks": {"PreToolUse": [{"matcher": "mcp__pynchy__ask_user", "hooks": [
+      {"hooks": {"PreToolUse": [{
+        "matcher": "mcp__pynchy__ask_user|mcp__pynchy__request_approval", "hooks": [
         {"type": "command", "command": "pynchy hook claude --group web-team", "timeout": 3600}]}]}}
     """
     del program
     from agent_runner.hooks import claude  # noqa: PLC0415 - the arguments come first
+    from pynchy.cli import terminal_hook  # noqa: PLC0415 - the same
 
+    given = sys.stdin.buffer.read()
+    event = terminal_hook.read_event(given)
+    if terminal_hook.is_ours(event):
+        terminal_hook.pass_on(data, group, event)
     if group is None:
-        sys.exit(claude.tell_missed(sorted(data.ipc.glob("*")), os.environ))
+        sys.exit(claude.tell_missed(sorted(data.ipc.glob("*")), os.environ, given))
+    if terminal_hook.is_ours(event):
+        return
     warn_of_misspelling(data, group)
-    sys.exit(claude.main(make_mailbox(data, group), os.environ))
+    sys.exit(claude.main(make_mailbox(data, group), os.environ, given))

@@ -45,6 +45,26 @@ class _Text(click.ParamType[str]):
 TEXT = _Text()
 
 
+_DURATION = re.compile(r"(?P<count>[0-9]+(?:\.[0-9]+)?)(?P<unit>[smhd]?)\Z")
+_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_MAX_SECONDS = 30 * 86_400
+
+
+def read_duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds that an option says. Raise BadParameter for what is no duration."""
+    if value is None:
+        return None
+    found = _DURATION.match(value)
+    if found is None:
+        message = f"{value!r} is not a duration; write 90, 90s, 30m, 2h or 7d, at most 30d"
+        raise click.BadParameter(message, ctx, param)
+    seconds = float(found["count"]) * _UNIT_SECONDS[found["unit"]]
+    if not 0 < seconds <= _MAX_SECONDS:
+        limit = "too long: at most 30d" if seconds else "too short: more than 0"
+        raise click.BadParameter(f"{value!r} is {limit}", ctx, param)
+    return seconds
+
+
 def data_dir_option(function: F) -> F:
     """Add --data-dir; without it the group's option, the environment, then the usual place."""
     return click.option(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
 from rich.text import Text
 
-from pynchy.cli.text import clean, duration, flat, moment, one_line
+from pynchy.cli.text import clean, duration, flat, moment, one_line, to_json
 from pynchy.cli.views import HostQuestion
 from pynchy.model import Option, Question
 
@@ -17,12 +18,16 @@ _DELIVERED = {
     "none": "there was nothing to deliver",
     "dismissed": "it did not reach the agent and was dismissed",
 }
+_DIFF = re.compile(r"^(`{3,})diff\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_CHANGED = re.compile(r"^[+-].*$", re.MULTILINE)
 
 
 def question_sheet(question: HostQuestion) -> Iterator[Text]:
     """Yield what is asked."""
     head = Text(question.short_id, "bold")
     head.append(f"  {one_line(question.asker)}", "cyan")
+    if question.kind_word:
+        head.append(f"  {one_line(question.kind)}", "bold yellow")
     if question.title:
         head.append(f"  {flat(question.title)}", "bold")
     if question.urgency == "high":
@@ -49,11 +54,16 @@ def story(question: HostQuestion, now: datetime) -> Iterator[Text]:
             yield _line("agent", f"nobody waits for the answer: {one_line(question.unreachable)}")
         elif waits := question.agent_waits(now):
             yield _line("agent", waits)
+    if question.approved and question.waits:
+        yield _line("approved", question.approved)
     for card in question.cards:
         shown = f"{card.channel} {card.chat}".strip() + f": {card.state}"
         yield _line("card", one_line(f"{shown}, {card.error}" if card.error else shown))
     if question.ending is not None:
         yield _line("ended", f"{clean(question.ending.summary)}, {_ago(question.ending.at, now)}")
+        for answer in question.ending.answers:
+            if answer.edited is not None:
+                yield _line("edited", clean(to_json(answer.edited)))
         yield from _delivery(question, now)
     yield _line("state", question.state)
     yield _line("id", question.request_id)
@@ -61,7 +71,12 @@ def story(question: HostQuestion, now: datetime) -> Iterator[Text]:
 
 def next_step(question: HostQuestion) -> Iterator[Text]:
     """Yield what to type next, where there is something to do."""
-    if question.waits:
+    if question.waits and question.kind_word:
+        short_id = question.short_id
+        edit = " [--edit]" if question.is_editable else ""
+        either = f"pynchy approve {short_id}{edit}, or: pynchy deny {short_id}"
+        yield Text(f"\nDecide with: {either}", "dim")
+    elif question.waits:
         several = "--question N " if len(question.questions) > 1 else ""
         yield Text(f"\nAnswer with: pynchy answer {question.short_id} {several}VALUE", "dim")
     elif question.state == "undelivered":
@@ -78,7 +93,7 @@ def what_remains(question: HostQuestion, *, is_read: bool = False) -> str:
 
 
 def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:
-    line = Text(number + clean(question.text), "bold")
+    line = _with_changes(Text(number + clean(question.text), "bold"))
     if question.header:
         line.append(f"  [{flat(question.header)}]", "dim")
     if answered:
@@ -92,6 +107,14 @@ def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]
         yield Text(f"   ({rule})", "dim")
     if not set(question.default) <= set(question.labels):
         yield Text(f"   default: {clean(', '.join(question.default))}", "dim")
+
+
+def _with_changes(text: Text) -> Text:
+    """Return the text with what comes and goes in its diffs in colours."""
+    for fenced in _DIFF.finditer(text.plain):
+        for line in _CHANGED.finditer(text.plain, *fenced.span(2)):
+            text.stylize("green" if line[0].startswith("+") else "red", *line.span())
+    return text
 
 
 def _rule(question: Question) -> str:

@@ -24,6 +24,7 @@ from pynchy.cli.options import (
 from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.tables import plain_table
 from pynchy.cli.text import clean, duration, one_line, printed, read_moment, to_json
+from pynchy.cli.views import how_to_decide, is_decision
 from pynchy.client import HostClient, Json, StreamMessage
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError
@@ -116,7 +117,8 @@ def _about(view: Json) -> str:
     detail, task = str(view.get("detail") or ""), str(view.get("task") or "")
     match view.get("state"):
         case "waiting" | "parked" if detail:
-            return one_line(f"pynchy answer {detail}")
+            decides = is_decision(str(view.get("waits_for") or ""))
+            return one_line(how_to_decide(detail) if decides else f"pynchy answer {detail}")
         case "ended":
             return one_line(detail)
         case _:

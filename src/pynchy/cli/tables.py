@@ -165,11 +165,11 @@ def _table() -> Table:
 
 
 def _asked(question: HostQuestion) -> str:
-    texts = [one_line(q.text, _MAX_CELL) for q in question.questions]
-    more = f" (+{len(texts) - 1} more)" if len(texts) > 1 else ""
-    first = texts[0] if texts else ""
+    count = len(question.questions)
+    more = f" (+{count - 1} more)" if count > 1 else ""
+    first = one_line(question.brief, _MAX_CELL)
     mark = "! " if question.urgency == "high" else ""
-    return f"{mark}{first}{more}"
+    return f"{mark}{question.kind_word}{first}{more}"
 
 
 def _options(question: HostQuestion) -> str:

@@ -9,13 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pynchy.cli.text import duration, read_moment
+from pynchy.choices import approved_so_far
+from pynchy.cli.text import duration, one_line, read_moment
 from pynchy.fair_order import urgency_rank
-from pynchy.model import AcceptsText, Answer, Option, Question
+from pynchy.model import AcceptsText, Answer, Kind, Option, Question
+from pynchy.permissions.card import brief_of
 
 Json = dict[str, Any]
 
 WAITING = frozenset({"recorded", "open"})
+
+
+def is_decision(kind: str) -> bool:
+    """True if what is asked is no question but a permission or an approval."""
+    return kind not in {"", Kind.QUESTION}
+
+
+def how_to_decide(short_id: str) -> str:
+    """Say by which commands a permission or an approval is decided."""
+    return f"pynchy approve {short_id}, or: pynchy deny {short_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,8 @@ class HostQuestion:
 
     request_id: str
     short_id: str
+    kind: str
+    approvals_needed: int
     group: str
     agent: str
     task: str
@@ -75,6 +89,7 @@ class HostQuestion:
     taker_died: bool
     agent_gone: bool
     unreachable: str
+    is_editable: bool
 
     @property
     def asker(self) -> str:
@@ -82,9 +97,25 @@ class HostQuestion:
         return f"{self.group}/{self.agent}" if self.agent else self.group
 
     @property
+    def brief(self) -> str:
+        """What a list says of the first question; to be made safe to show."""
+        text = self.questions[0].text if self.questions else ""
+        return brief_of(text) if self.kind == Kind.PERMISSION else text
+
+    @property
+    def kind_word(self) -> str:
+        """What to put before what is asked where it is no question: "approval: "."""
+        return f"{self.kind}: " if is_decision(self.kind) else ""
+
+    @property
     def waits(self) -> bool:
         """True while an answer can still win."""
         return self.state in WAITING
+
+    @property
+    def needs_word(self) -> bool:
+        """True if nothing but a word of its own is a yes: a permission or an approval."""
+        return any(question.needs_word for question in self.questions)
 
     @property
     def due_at(self) -> datetime:
@@ -118,7 +149,14 @@ class HostQuestion:
     @property
     def answered_numbers(self) -> frozenset[int]:
         """The numbers, from 0, of the questions that somebody has answered already."""
-        return frozenset(number for number, _ in self.drafts)
+        return frozenset(number for number, _ in self.drafts if self.approvals_needed == 1)
+
+    @property
+    def approved(self) -> str:
+        """Who has approved where more people are needed; empty where nobody has."""
+        people = [one_line(by) or "somebody" for _, by in self.drafts]
+        is_some = self.approvals_needed > 1 and bool(people)
+        return approved_so_far(people, self.approvals_needed) if is_some else ""
 
     @property
     def missing(self) -> tuple[tuple[int, Question], ...]:
@@ -132,6 +170,8 @@ def read_question(view: Json) -> HostQuestion:
     return HostQuestion(
         request_id=_text(view, "request_id"),
         short_id=_text(view, "short_id"),
+        kind=_text(view, "kind"),
+        approvals_needed=int(view.get("approvals_needed") or 1),
         group=_text(view, "group"),
         agent=_text(view, "agent"),
         task=_text(view, "task"),
@@ -156,6 +196,7 @@ def read_question(view: Json) -> HostQuestion:
         taker_died=view.get("taker_died") is True,
         agent_gone=view.get("agent_gone") is True,
         unreachable=_text(view, "unreachable"),
+        is_editable=view.get("editable") is True,
     )
 
 
@@ -168,11 +209,14 @@ def _question(view: Json) -> Question:
         multi_select=bool(view.get("multiSelect")),
         default=tuple(view.get("default") or ()),
         accepts_text=_accepts_text(view),
+        needs_word=view.get("needs_word") is True,
     )
 
 
 def _option(view: Json) -> Option:
-    return Option(*(_text(view, name) for name in ("label", "description", "preview", "value")))
+    names = ("label", "description", "preview", "value", "confirm", "narrows")
+    texts = {name: _text(view, name) for name in names}
+    return Option(**texts, needs_sight=view.get("needs_sight") is True)
 
 
 def _accepts_text(view: Json) -> AcceptsText:
@@ -190,6 +234,7 @@ def _card(view: Json) -> HostCard:
 
 
 def _ending(view: Json) -> HostEnding:
+    edited = view.get("edited")  # of a permission, which is one question
     return HostEnding(
         outcome=_text(view, "outcome"),
         at=read_moment(view["answered_at"]),
@@ -198,7 +243,8 @@ def _ending(view: Json) -> HostEnding:
         reason=_text(view, "reason"),
         summary=_text(view, "summary"),
         answers=tuple(
-            Answer(tuple(a.get("selected") or ()), a.get("text")) for a in view.get("answers", ())
+            Answer(tuple(a.get("selected") or ()), a.get("text"), edited)
+            for a in view.get("answers", ())
         ),
     )
 

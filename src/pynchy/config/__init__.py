@@ -1,15 +1,12 @@
 """The settings: what can be set, and how pynchy.toml is read.
 
 loading   text ► tomli ► models ► checks ► Settings, or ConfigError
-models    what can be set; values: how it is written
+models    what can be set; channels: in their tables; values: how it is written
 checks    what does not fit together; errors: what is wrong, in words
 source    where things stand in the file: file:line:column, the line and a caret
 """
 
-from pynchy.config.loading import example_settings
-from pynchy.config.models import (
-    BOXES,
-    KINDS,
+from pynchy.config.channels import (
     KNOWN_CHANNELS,
     LOCAL,
     SLACK,
@@ -17,18 +14,28 @@ from pynchy.config.models import (
     WEB,
     WHATSAPP,
     ChannelSettings,
-    GroupSettings,
-    HttpSettings,
-    LauncherSettings,
-    RetentionSettings,
-    Settings,
     SlackChannelSettings,
     WebChannelSettings,
     WhatsAppChannelSettings,
 )
+from pynchy.config.loading import example_settings
+from pynchy.config.models import (
+    ACP,
+    BOXES,
+    KINDS,
+    CodexSourceSettings,
+    GroupSettings,
+    HttpSettings,
+    LauncherSettings,
+    OpenCodeSourceSettings,
+    PermissionSettings,
+    RetentionSettings,
+    Settings,
+)
 from pynchy.config.values import PLACEHOLDERS, Duration, Size, is_loopback, split_address
 
 __all__ = [
+    "ACP",
     "BOXES",
     "KINDS",
     "KNOWN_CHANNELS",
@@ -39,10 +46,13 @@ __all__ = [
     "WEB",
     "WHATSAPP",
     "ChannelSettings",
+    "CodexSourceSettings",
     "Duration",
     "GroupSettings",
     "HttpSettings",
     "LauncherSettings",
+    "OpenCodeSourceSettings",
+    "PermissionSettings",
     "RetentionSettings",
     "Settings",
     "Size",

@@ -4,9 +4,11 @@ Runs on settings that pydantic has accepted, so everything here has its proper t
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from urllib.parse import urlsplit
 
 from pynchy.config.errors import Loc, SettingProblem, allowed, did_you_mean, dotted
-from pynchy.config.models import KINDS, GroupSettings, LauncherSettings, Settings, either
+from pynchy.config.models import ACP, KINDS, GroupSettings, LauncherSettings, Settings, either
+from pynchy.config.values import is_loopback
 
 
 def contradictions(settings: Settings, known: Collection[str]) -> list[SettingProblem]:
@@ -14,8 +16,10 @@ def contradictions(settings: Settings, known: Collection[str]) -> list[SettingPr
     return [
         *_clocks(settings),
         *_routes(settings, known),
+        *_sources(settings),
         *(f for name, group in settings.groups.items() for f in _launcher(name, group.launcher)),
         *(f for name, group in settings.groups.items() for f in _waiting(name, group)),
+        *(f for name, group in settings.groups.items() for f in _approvers(name, group)),
     ]
 
 
@@ -43,6 +47,34 @@ def _routes(settings: Settings, known: Collection[str]) -> Iterator[SettingProbl
             )
 
 
+def _sources(settings: Settings) -> Iterator[SettingProblem]:
+    tables = {"codex": settings.sources.codex, "opencode": settings.sources.opencode}
+    for name, table in tables.items():
+        if table is not None and table.group not in settings.groups:
+            yield SettingProblem(
+                loc=("sources", name, "group"),
+                message=f'sources.{name}.group names a group that has no table: "{table.group}"',
+                notes=(
+                    *did_you_mean(table.group, settings.groups),
+                    f"add its table: [groups.{table.group}]",
+                ),
+            )
+    opencode = settings.sources.opencode
+    if opencode is not None and not opencode.urls and not opencode.discover:
+        yield SettingProblem(
+            loc=("sources", "opencode", "discover"),
+            message="sources.opencode follows no server: urls is empty, and discover is false",
+            notes=('name servers, such as urls = ["http://127.0.0.1:4096"]',),
+        )
+    for url in opencode.urls if opencode is not None else ():
+        if url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
+            yield SettingProblem(
+                loc=("sources", "opencode", "urls"),
+                message=f"sources.opencode.urls: {url} is on another machine, so it must be https",
+                notes=("answers and the password would cross the network readable for others",),
+            )
+
+
 def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[SettingProblem]:
     if launcher is None:
         return
@@ -56,6 +88,13 @@ def _launcher(group: str, launcher: LauncherSettings | None) -> Iterator[Setting
             message=f'[{dotted(table)}] needs "{needed}"',
             notes=(f"{needed} must be {told}",),
             at_key=True,
+        )
+    if launcher.agent == ACP and not launcher.acp_command:
+        told = LauncherSettings.model_fields["acp_command"].description
+        yield SettingProblem(
+            loc=(*table, "agent"),
+            message=f'agent = "{ACP}" needs "acp_command", the program that speaks ACP',
+            notes=(f"acp_command must be {told}",),
         )
     yield from _network(table, launcher)
 
@@ -96,7 +135,7 @@ def _network(table: Loc, launcher: LauncherSettings) -> Iterator[SettingProblem]
 
 
 def _waiting(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
-    """Find what only Claude Code can do, and what cannot be done without a launcher."""
+    """Find ways to ask and to wait that the group's agent, or its launcher, does not have."""
     table, agent = ("groups", name), group.launcher.agent if group.launcher else None
     chosen = {"wait": group.wait == "park", "ask_with": group.ask_with == "AskUserQuestion"}
     for setting in [setting for setting, is_chosen in chosen.items() if is_chosen]:
@@ -113,6 +152,28 @@ def _waiting(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
             message='wait = "park" needs a launcher: nothing could resume a parked agent',
             notes=(f"add [groups.{name}.launcher], or remove wait",),
         )
+    if group.desk_answers and group.launcher is not None and group.launcher.is_box:
+        yield SettingProblem(
+            loc=(*table, "desk_answers"),
+            message="desk_answers is not for an agent in a box",
+            notes=(
+                "what is answered at its terminal would come through the agent's own hands",
+                f'remove desk_answers, or kind = "{group.launcher.kind}"',
+            ),
+        )
+
+
+def _approvers(name: str, group: GroupSettings) -> Iterator[SettingProblem]:
+    """Find approvers who may not answer at all."""
+    for channel, people in group.approvers.items():
+        listed = group.allowed_users.get(channel, ())
+        for index, person in enumerate(people):
+            if person not in listed:
+                yield SettingProblem(
+                    loc=("groups", name, "approvers", channel, index),
+                    message=f'approvers names "{person}", who is not in allowed_users.{channel}',
+                    notes=(*did_you_mean(person, listed), "who may approve must be able to answer"),
+                )
 
 
 def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
@@ -121,6 +182,8 @@ def _named_channels(settings: Settings) -> Iterator[tuple[Loc, str, bool]]:
             yield ("groups", name, "channels", index), channel, False
         for channel in group.allowed_users:
             yield ("groups", name, "allowed_users", channel), channel, True
+        for channel in group.approvers:
+            yield ("groups", name, "approvers", channel), channel, True
         for channel in group.chat:
             yield ("groups", name, "chat", channel), channel, True
 

@@ -17,9 +17,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from pynchy.config.channels import KNOWN_CHANNELS, ChannelSettings
 from pynchy.config.checks import contradictions
 from pynchy.config.errors import Loc, SettingProblem, allowed, did_you_mean, dotted, printable
-from pynchy.config.models import KNOWN_CHANNELS, ChannelSettings, Settings
+from pynchy.config.models import Settings
 from pynchy.config.source import SettingsText, Span
 from pynchy.config.values import EXPLAINED
 from pynchy.errors import ConfigError

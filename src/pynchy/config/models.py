@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator
 
+from pynchy.config.channels import (
+    LOCAL,
+    WEB,
+    ChannelSettings,
+    LocalChannelSettings,
+    Table,
+    WebChannelSettings,
+)
 from pynchy.config.values import (
     AGENTS,
     AgentName,
@@ -25,6 +34,7 @@ from pynchy.config.values import (
     Port,
     PositiveDuration,
     ProxyAddress,
+    ServerAddress,
     Size,
     Template,
     UserId,
@@ -32,11 +42,8 @@ from pynchy.config.values import (
     fill,
 )
 
-LOCAL = "local"
-SLACK = "slack"
-WEB = "web"
-WHATSAPP = "whatsapp"
-_AGENT = ("agent", "runner", "args")
+ACP = "acp"
+_AGENT = ("agent", "runner", "args", "acp_command")
 _BOX = (
     *("home", "workspace", "read", "write", "pass_env"),
     *("network", "proxy", "memory", "pids", "disk"),
@@ -62,89 +69,7 @@ _A_FOLDER = 'an absolute path, such as "/srv/agent" or "~/agent"'
 _FOLDERS = 'a list of absolute paths, such as ["/srv/data", "~/tools"]'
 
 
-class _Table(BaseModel):
-    """A TOML table: never changed once read, and free of unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ChannelSettings(_Table):
-    """What a channel's own table may hold. An adapter derives its model from this."""
-
-    def secrets(self) -> tuple[str, ...]:
-        """Return the environment variables that hold secrets, which no agent may see."""
-        return ()
-
-
-class LocalChannelSettings(ChannelSettings):
-    """The local channel, which is always there and has nothing to set."""
-
-
-class WebChannelSettings(ChannelSettings):
-    """The page in the browser, which is always there."""
-
-    undo: Duration = timedelta(0)
-    undo_high: Duration = timedelta(seconds=3)
-    sign_in_ttl: PositiveDuration = timedelta(days=30)
-    link_ttl: PositiveDuration = timedelta(minutes=15)
-
-
-class SlackChannelSettings(ChannelSettings):
-    """How the Slack channel finds its secrets and is reached by Slack."""
-
-    bot_token_env: Variable = Field(
-        default="SLACK_BOT_TOKEN", description="the name of an environment variable"
-    )
-    app_token_env: Variable = Field(
-        default="SLACK_APP_TOKEN", description="the name of an environment variable"
-    )
-    signing_secret_env: Variable = Field(
-        default="SLACK_SIGNING_SECRET", description="the name of an environment variable"
-    )
-    api_url: str = Field(
-        default="https://slack.com/api/",
-        pattern=r"^https?://\S+/$",
-        description='an address that ends in "/", such as "https://slack.com/api/"',
-    )
-    mode: Literal["socket", "http"] = Field(default="socket", description='"socket" or "http"')
-    http_host: str = Field(
-        default="127.0.0.1", min_length=1, description='an address, such as "127.0.0.1"'
-    )
-    http_port: Port = 3000
-    ping_interval: PositiveDuration = timedelta(seconds=5)
-    thread_per_session: bool = Field(default=False, strict=True, description="true or false")
-
-    def secrets(self) -> tuple[str, ...]:
-        """See ChannelSettings."""
-        return (self.bot_token_env, self.app_token_env, self.signing_secret_env)
-
-
-class WhatsAppChannelSettings(ChannelSettings):
-    """Where the WhatsApp channel keeps its session, and how fast it sends.
-
-    Without a place of its own the session is in the data folder.
-    """
-
-    store: FolderPath | None = Field(
-        default=None, description='an absolute path, such as "/srv/pynchy/whatsapp.db"'
-    )
-    pace: Duration = timedelta(seconds=1)
-
-
-# Where holding the data folder's token is the permission, there is nobody to list. It is by name
-# that they are exempt, so no channel can be that has no such name: plug-ins do not get these.
-TOKEN_CHANNELS = frozenset({LOCAL, WEB})
-
-# The tables of the built-in channels, by the channel's name.
-KNOWN_CHANNELS: dict[str, type[ChannelSettings]] = {
-    LOCAL: LocalChannelSettings,
-    SLACK: SlackChannelSettings,
-    WEB: WebChannelSettings,
-    WHATSAPP: WhatsAppChannelSettings,
-}
-
-
-class RetentionSettings(_Table):
+class RetentionSettings(Table):
     """How long, and up to what size, things that are over are kept."""
 
     history: PositiveDuration = timedelta(days=30)
@@ -157,7 +82,7 @@ class RetentionSettings(_Table):
     audit_files: Count = 8
 
 
-class HttpSettings(_Table):
+class HttpSettings(Table):
     """Where the host listens, and under which names it may be called."""
 
     host: str = Field(
@@ -174,7 +99,7 @@ class HttpSettings(_Table):
     )
 
 
-class LauncherSettings(_Table):
+class LauncherSettings(Table):
     """How an agent is started, and resumed when its process has ended.
 
     `checks` sees to it that a launcher has what its kind needs, and nothing of another kind.
@@ -194,6 +119,11 @@ class LauncherSettings(_Table):
     )
     args: tuple[Argument, ...] = Field(
         default=(), description='a list of strings, such as ["--", "--model", "opus"]'
+    )
+    acp_command: tuple[Argument, ...] = Field(
+        default=(),
+        min_length=1,
+        description='a list of strings that is not empty, such as ["gemini", "--acp"]',
     )
     env: dict[Variable, Argument] = Field(
         default={}, description='a table of strings, such as { LANG = "C.UTF-8" }'
@@ -238,6 +168,13 @@ class LauncherSettings(_Table):
         """Return the command with every placeholder filled in."""
         return [fill(part, values) for part in self.command]
 
+    def runner_args(self, agent: str) -> list[str]:
+        """Return what the runner of that agent is told besides; ACP's has the program there too."""
+        if agent != ACP:
+            return [*self.args]
+        at = self.args.index("--") if "--" in self.args else len(self.args)
+        return [*self.args[:at], "--", *self.acp_command, *self.args[at + 1 :]]
+
     @property
     def is_box(self) -> bool:
         """True if the agent is put into a box."""
@@ -257,13 +194,32 @@ class LauncherSettings(_Table):
         return home, str(self.cwd or Path.cwd())
 
 
-class GroupSettings(_Table):
+_PATTERNS = 'a list of patterns, such as ["Bash(git status *)", "Edit(src/**)"]'
+
+
+class PermissionSettings(Table):
+    """What the group's agents may do without a question, what is asked each time, what never.
+
+    What the patterns mean is checked where they are known, in `permissions`.
+    """
+
+    allow: tuple[str, ...] = Field(default=(), description=_PATTERNS)
+    ask: tuple[str, ...] = Field(default=(), description=_PATTERNS)
+    deny: tuple[str, ...] = Field(default=(), description=_PATTERNS)
+    rule_ttl: PositiveDuration = timedelta(days=30)
+
+
+class GroupSettings(Table):
     """Where a group's questions go, who may answer them, and how its agent is resumed."""
 
     channels: ChannelNames = (LOCAL,)
     allowed_users: dict[str, tuple[str, ...]] = Field(
         default={}, description='a list of user ids per channel, such as { local = ["ana"] }'
     )
+    approvers: dict[str, tuple[str, ...]] = Field(
+        default={}, description='a list of user ids per channel, such as { slack = ["U0123"] }'
+    )
+    approvals_needed: Count = 1
     chat: dict[str, str] = Field(
         default={}, description='one address per channel, such as { local = "here" }'
     )
@@ -274,15 +230,74 @@ class GroupSettings(_Table):
     ask_with: Literal["ask_user", "AskUserQuestion"] = Field(
         default="ask_user", description='"ask_user" or "AskUserQuestion"'
     )
+    desk_answers: bool = Field(default=False, strict=True, description="true or false")
+    permissions: PermissionSettings = Field(
+        default=PermissionSettings(), description="a table, [groups.NAME.permissions]"
+    )
     launcher: LauncherSettings | None = Field(
         default=None, description="a table, [groups.NAME.launcher]"
     )
+
+    def may_approve(self, channel: str, user_id: str) -> bool:
+        """True if the user, of those who may answer in that chat, may also approve and allow."""
+        return not self.approvers or user_id in self.approvers.get(channel, ())
+
+
+_FORWARD = 'a list of one or both of "permission" and "question"'
+_SERVER = 'a list of addresses without a path, such as ["http://127.0.0.1:4096"]'
+
+
+class CodexSourceSettings(Table):
+    """A Codex that somebody opens in a terminal: where its requests are asked as well."""
+
+    group: GroupKey = Field(description='the name of a group, such as "web-team"')
+    home: FolderPath | None = Field(default=None, description=_A_FOLDER)
+    forward: tuple[Literal["permission", "question"], ...] = Field(
+        default=("permission", "question"), min_length=1, description=_FORWARD
+    )
+
+
+class OpenCodeSourceSettings(Table):
+    """OpenCode's servers: which are followed, and whose questions are asked elsewhere as well."""
+
+    group: GroupKey = Field(description='the name of a group, such as "web-team"')
+    urls: tuple[ServerAddress, ...] = Field(default=(), description=_SERVER)
+    discover: bool = Field(default=True, strict=True, description="true or false")
+    poll: PositiveDuration = timedelta(seconds=2)
+    permission_threshold: Duration = timedelta(seconds=5)
+    ask_timeout: PositiveDuration = timedelta(hours=24)
+    forward: tuple[Literal["permission", "question"], ...] = Field(
+        default=("permission", "question"), description=f"{_FORWARD}, or []"
+    )
+    reply_by_prompt: bool = Field(default=False, strict=True, description="true or false")
+    username: str = Field(default="opencode", min_length=1, description="a user's name")
+    password_env: Variable = "OPENCODE_SERVER_PASSWORD"  # noqa: S105 - a variable's name
+
+    @field_validator("urls")
+    @classmethod
+    def _without_slash(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            _ = urlsplit(url).port  # raises ValueError for a number that no port has
+        return tuple(dict.fromkeys(url.rstrip("/") for url in urls))
+
+
+class SourcesSettings(Table):
+    """Agents that pynchy has not started, and whose questions it carries all the same."""
+
+    codex: CodexSourceSettings | None = Field(default=None, description="a table, [sources.codex]")
+    opencode: OpenCodeSourceSettings | None = Field(
+        default=None, description="a table, [sources.opencode]"
+    )
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the environment variables that hold secrets, which no agent may see."""
+        return (self.opencode.password_env,) if self.opencode else ()
 
 
 _WITHOUT_TABLE = GroupSettings()
 
 
-class Settings(_Table):
+class Settings(Table):
     """Everything that pynchy.toml can say."""
 
     wait_timeout: PositiveDuration = timedelta(minutes=30)
@@ -305,6 +320,9 @@ class Settings(_Table):
     )
     groups: dict[GroupKey, GroupSettings] = Field(
         default={}, description="tables, such as [groups.web-team]"
+    )
+    sources: SourcesSettings = Field(
+        default=SourcesSettings(), description="tables, such as [sources.codex]"
     )
 
     @field_validator("channels")

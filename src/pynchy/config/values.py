@@ -203,6 +203,7 @@ ChannelNames = Annotated[
 ]
 Argument = Annotated[str, AfterValidator(_check_argument)]
 Template = Annotated[Argument, AfterValidator(_check_template)]
+ServerAddress = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+/?$", max_length=300)]
 Variable = Annotated[str, AfterValidator(_check_variable)]
 FolderPath = Annotated[Path, AfterValidator(_check_folder)]
 ProxyAddress = Annotated[str, AfterValidator(_check_address)]

@@ -19,7 +19,18 @@ from typing import Self
 
 from agent_runner.errors import AgentRunnerError
 from agent_runner.initial import Initial, acknowledge, find_ipc_dir, load_initial
-from pynchy.demo.script import AGENT, GROUP, LATE, LIVE_SCENES, SESSION_ID, TASK, Act, Utterance
+from pynchy.demo.script import (
+    AGENT,
+    ALLOWED,
+    GROUP,
+    LATE,
+    LIVE_SCENES,
+    SESSION_ID,
+    TASK,
+    Act,
+    Scene,
+    Utterance,
+)
 
 PROTOCOL_VERSION = "2025-11-25"
 _END_SECONDS = 5.0
@@ -133,13 +144,25 @@ def main(arguments: list[str]) -> int:
 def work(data_dir: Path) -> None:
     """Ask one question after the other, each in a call that waits."""
     identity = {"PYNCHY_SESSION_ID": SESSION_ID, "PYNCHY_AGENT": AGENT, "PYNCHY_TASK": TASK}
+    # As Claude Code has it: a tool of the server tells what it may do.
+    identity["PYNCHY_PERMISSIONS"] = "1"
     command = [*PYNCHY, "mcp", "--group", GROUP, "--data-dir", str(data_dir)]
     with McpClient(command, os.environ | identity) as client:
         perform(Act.SAYS, f"I am connected. My tools: {', '.join(client.tool_names())}.")
         for scene in (*LIVE_SCENES, LATE):
             perform(Act.SAYS, scene.says)
             perform(Act.ASKS, str(scene.question["question"]))
-            perform(Act.HEARS, client.call_tool("ask_user", {"questions": [scene.question]}))
+            perform(Act.HEARS, _ask(client, scene))
+
+
+def _ask(client: McpClient, scene: Scene) -> str:
+    """Return what comes back: the answer, or whether the call may be made."""
+    if scene.call is None:
+        return client.call_tool("ask_user", {"questions": [scene.question]})
+    told = json.loads(client.call_tool("permissions", scene.call))
+    if told["behavior"] == ALLOWED:
+        return f"{ALLOWED}: {told['updatedInput']['command']}"
+    return f"{told['behavior']}: {told['message']}"
 
 
 def resume(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Who answers: somebody at the keyboard, or the script.
 
-Both answer with the real `pynchy answer`, as anybody could from another terminal.
+Both answer with the real `pynchy answer`, `approve` or `deny`, as anybody could from another
+terminal.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from pynchy.exits import EXIT_OVER
 from pynchy.own_program import own_command
 
 _CHUNK_BYTES = 64 * 1024
+# The commands that decide, each with its option for words beside it.
+_DECISIONS = {"approve": "--note", "deny": "--reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,9 @@ class WaitingQuestion:
 
     def command(self, values: tuple[str, ...]) -> str:
         """Return what answers it from another terminal, ready to be pasted."""
+        verb, *words = values if self.scene.call is not None else ("answer", *values)
         return shlex.join(
-            [*own_command(), "answer", self.short_id, *values, "--data-dir", str(self.data_dir)]
+            [*own_command(), verb, self.short_id, *words, "--data-dir", str(self.data_dir)]
         )
 
 
@@ -109,9 +113,16 @@ class TypingPerson:
 
 async def submit(shown: WaitingQuestion, values: tuple[str, ...]) -> str | None:
     """Run `pynchy answer`. Return why it was refused; None if the question has an answer now."""
+    folder = ("--data-dir", str(shown.data_dir))
+    if shown.scene.call is None:
+        call = ("answer", *folder, "--", shown.short_id, *values)
+    elif values[0] in _DECISIONS:
+        call = (*values, *folder, "--", shown.short_id)
+    else:
+        return f"Nothing else is a yes or a no: type {shown.scene.hint}."
     process = await asyncio.create_subprocess_exec(
         *PYNCHY,
-        *("answer", "--data-dir", str(shown.data_dir), "--", shown.short_id, *values),
+        *call,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -146,7 +157,11 @@ def _typed_lines() -> Iterator[asyncio.Queue[str | None]]:
 
 
 def _values(scene: Scene, line: str) -> tuple[str, ...]:
-    """Split what was typed where several options may be meant."""
+    """Split what was typed where several options may be meant, or a decision has a reason."""
+    if scene.call is not None:
+        verb, _, words = line.partition(" ")
+        option = _DECISIONS.get(verb.lower(), "")
+        return (verb.lower(), option, words.strip()) if words and option else (verb.lower(),)
     if not scene.question.get("multiSelect"):
         return (line,)
     if re.fullmatch(r"[\d\s,;]+", line):

@@ -16,6 +16,8 @@ GROUP = "demo"
 SESSION_ID = "demo-session"
 AGENT = "release agent"
 TASK = "release version 1.4.0"
+# What Claude Code is told of a call that it may make, and of another.
+ALLOWED, DENIED = "allow", "deny"
 
 
 class DemoFailed(PynchyError):
@@ -24,13 +26,15 @@ class DemoFailed(PynchyError):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One question: what the agent says before it, and what the scripted person answers."""
+    """One question or permission: what the agent says before, and what `--auto` answers."""
 
     title: str
     says: str
     question: Mapping[str, object]
     answer: tuple[str, ...]
     hint: str
+    # The tool that the agent wants to use, as Claude Code tells it, where that is what it asks.
+    call: Mapping[str, object] | None = None
 
 
 CHOICE = Scene(
@@ -65,6 +69,15 @@ TEXT = Scene(
     answer=("Search is twice as fast.",),
     hint="any text",
 )
+_PUSH = "git push origin v1.4.0"
+PERMISSION = Scene(
+    title="A permission",
+    says="The note is written. Publishing is a command that I may not run by myself.",
+    question={"question": f"May I run a shell command? {_PUSH}"},
+    answer=("approve",),
+    hint="approve or deny, and a reason if you like",
+    call={"tool_name": "Bash", "input": {"command": _PUSH}, "tool_use_id": "demo-push"},
+)
 LATE = Scene(
     title="The agent dies while it waits",
     says="All checks are green. This cannot be undone, so I ask once more.",
@@ -75,7 +88,7 @@ LATE = Scene(
     answer=("2",),
     hint="a number, a label, or your own words",
 )
-LIVE_SCENES = (CHOICE, SEVERAL, TEXT)
+LIVE_SCENES = (CHOICE, SEVERAL, TEXT, PERMISSION)
 
 
 class Act(StrEnum):

@@ -16,7 +16,16 @@ from pynchy.data_dir import DataFolder
 from pynchy.demo.console import Voices
 from pynchy.demo.person import Person, WaitingQuestion, submit
 from pynchy.demo.processes import Stage
-from pynchy.demo.script import LATE, LIVE_SCENES, Act, DemoFailed, Scene, Utterance
+from pynchy.demo.script import (
+    ALLOWED,
+    DENIED,
+    LATE,
+    LIVE_SCENES,
+    Act,
+    DemoFailed,
+    Scene,
+    Utterance,
+)
 from pynchy.events import EventKind
 from pynchy.model import DeliveryPath
 
@@ -168,7 +177,7 @@ class _Story:
         heard = await self._agent_until(Act.HEARS)
         self.voices.pynchy("The call was still waiting: it returns the answer.")
         self.voices.agent(heard.text)
-        _check("the agent's call", [heard], ended)
+        _check("the agent's call", [heard], ended if scene.call is None else _verdict(ended))
 
     async def late(self, number: int, scene: Scene) -> None:
         """Answer when the agent is dead."""
@@ -191,10 +200,12 @@ class _Story:
     async def _asked(self, scene: Scene) -> HostEvent:
         """Return the question once it is shown, having printed the card."""
         asked = await self._agent_until(Act.ASKS)
-        self.voices.agent(f"ask_user: {asked.text}")
+        tool = "ask_user" if scene.call is None else "permissions"
+        self.voices.agent(f"{tool}: {asked.text}")
         async with _step("the host to show the question"):
             shown = await self.watch.until(EventKind.SHOWN)
-        card = [f"#{shown.short_id} {asked.text}", *_options(scene.question)]
+        decide = [] if scene.call is None else ["  approve, or deny"]
+        card = [f"#{shown.short_id} {asked.text}", *_options(scene.question), *decide]
         self.voices.pynchy("\n".join(card))
         return shown
 
@@ -260,6 +271,12 @@ def _options(question: Mapping[str, object]) -> list[str]:
 
 def _described(option: Mapping[str, str]) -> str:
     return f"{option['label']}: {option['description']}"
+
+
+def _verdict(ended: DemoEnding) -> DemoEnding:
+    """Return what the agent hears of a permission that ended so."""
+    is_allowed = ended.words[0].startswith("Allow")
+    return DemoEnding("", (ALLOWED if is_allowed else DENIED,))
 
 
 def _check(who: str, utterances: list[Utterance], ended: DemoEnding) -> None:

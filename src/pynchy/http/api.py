@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Iterable
-from typing import Annotated
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -36,15 +36,24 @@ from pynchy.errors import (
     NotUndelivered,
     PartTaken,
     ReplyRejected,
+    RuleRefused,
     SessionOver,
     UnknownGroup,
     UnknownQuestion,
+    UnknownRule,
     UnknownSession,
 )
 from pynchy.http import agents as figures
 from pynchy.http.agents import agent_json, find_agents
 from pynchy.http.auth import BodyTooLarge, BodyTooSlow
-from pynchy.http.bodies import Body, Name, json_response
+from pynchy.http.bodies import (
+    AnswerBody,
+    DeclineBody,
+    QuestionBody,
+    RetryBody,
+    SweepBody,
+    json_response,
+)
 from pynchy.http.context import (
     BROWSER,
     HttpContext,
@@ -55,7 +64,9 @@ from pynchy.http.context import (
     who,
 )
 from pynchy.http.groups import group_routes
+from pynchy.http.hooks import hook_routes
 from pynchy.http.pages import InboxPages
+from pynchy.http.rules import rule_routes
 from pynchy.http.sessions import session_routes
 from pynchy.http_connections import KNOWN
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
@@ -69,51 +80,6 @@ _MAX_HISTORY = 1_000
 _LIMIT = re.compile(r"-?[0-9]{1,18}")
 _EVENT_NUMBER = re.compile(r"[0-9]{1,18}")
 
-Value = Annotated[str, Field(max_length=20_000)]
-
-
-class _Body(Body):
-    group: Name | None = None
-
-
-class _AnswerIn(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    selected: list[Value] = []
-    options: Annotated[list[int], Field(max_length=100)] = []
-    text: Value | None = None
-
-    def to_model(self, labels: tuple[str, ...]) -> Answer:
-        """Return the answer. Raise InvalidReply for the number of an option that is not there."""
-        if any(not 1 <= number <= len(labels) for number in self.options):
-            raise InvalidReply(f"there is no such option: choose 1 to {len(labels)}")
-        chosen = [labels[number - 1] for number in self.options]
-        return Answer(tuple(dict.fromkeys([*self.selected, *chosen])), self.text)
-
-
-class AnswerBody(_Body):
-    """Either values to be matched, or what was ticked (by label or number) and written."""
-
-    values: Annotated[list[Value], Field(default=[], max_length=200)]
-    answers: Annotated[list[_AnswerIn], Field(default=[], max_length=4)]
-    question: int | None = None
-
-
-class DeclineBody(_Body):
-    """A person will not answer, and may say why."""
-
-    reason: Value | None = None
-
-
-class RetryBody(_Body):
-    """Start a failed delivery again, or stop trying."""
-
-
-class SweepBody(Body):
-    """End what is stale, or only say what would be ended."""
-
-    dry_run: bool = True
-
 
 def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
     """Return the application, without its guard."""
@@ -126,9 +92,11 @@ def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
             Route("/api/questions/{id}/decline", routes.decline, methods=["POST"]),
             Route("/api/questions/{id}/retry", routes.retry, methods=["POST"]),
             Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
+            *hook_routes(context.terminal),
             *_for_the_token(routes.for_the_token()),
             *_for_the_token(session_routes(context.session_context)),
             *_for_the_token(group_routes(context)),
+            *_for_the_token(rule_routes(context)),
         ],
         exception_handlers={
             ReplyRejected: _refused,
@@ -182,9 +150,8 @@ class _ApiRoutes:
 
     async def health(self, request: Request) -> Response:
         problems = await self._context.problems()
-        status = "degraded" if problems else "ok"
         waiting = sum(p.state.waits_for_person for p in self._context.ledger.index)
-        health: dict[str, object] = {"status": status, "open": waiting}
+        health: dict[str, object] = {"status": "degraded" if problems else "ok", "open": waiting}
         if request.scope.get(KNOWN):  # they name folders and groups
             health["problems"] = problems
         return json_response(health)
@@ -225,6 +192,12 @@ class _ApiRoutes:
             answers=await self._answers(request, body),
             question=body.question,
         )
+        reply = replace(
+            reply,
+            rule_seconds=body.rule_seconds,
+            rule_scope=body.rule_scope,
+            edited=body.edited,
+        )
         pending = await self._context.answers.answer(reply)
         return json_response(wire.pending_view(pending), 200 if pending.ending else 202)
 
@@ -238,8 +211,8 @@ class _ApiRoutes:
         labels = [question.labels for question in asked] + [()] * len(body.answers)
         return tuple(a.to_model(of) for a, of in zip(body.answers, labels, strict=False))
 
-    async def _find(self, request: Request, body: _Body) -> PendingQuestion:
-        return await self._context.answers.find(request.path_params["id"], _group(body))
+    async def _find(self, request: Request, body: QuestionBody) -> PendingQuestion:
+        return await self._context.answers.find(request.path_params["id"], _named_group(body.group))
 
     async def decline(self, request: Request) -> Response:
         body = DeclineBody.model_validate_json(await request.body() or b"{}")
@@ -248,14 +221,13 @@ class _ApiRoutes:
 
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
-        pending = await self._find(request, body)
-        pending = await self._context.delivery.retry(pending, who(request, body.by))
-        return json_response(wire.pending_view(pending))
+        pending, by = await self._find(request, body), who(request, body.by)
+        return json_response(wire.pending_view(await self._context.delivery.retry(pending, by)))
 
     async def dismiss(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")
-        found, by = await self._find(request, body), who(request, body.by)
-        return json_response(wire.pending_view(await self._context.delivery.dismiss(found, by)))
+        pending, by = await self._find(request, body), who(request, body.by)
+        return json_response(wire.pending_view(await self._context.delivery.dismiss(pending, by)))
 
     async def agents(self, _request: Request) -> Response:
         views = await find_agents(self._context)
@@ -283,11 +255,9 @@ class _ApiRoutes:
         last = request.headers.get("last-event-id") or request.query_params.get("after")
         if last is not None and not _EVENT_NUMBER.fullmatch(last):
             raise HTTPException(400, "Last-Event-ID is the number of an event")
-        after = int(last) if last else None
         await request.body()  # while it can still be refused
-        return EventSourceResponse(
-            self._stream(after), ping=_PING_SECONDS, send_timeout=_STALLED_READER_SECONDS
-        )
+        lines = self._stream(int(last) if last else None)
+        return EventSourceResponse(lines, ping=_PING_SECONDS, send_timeout=_STALLED_READER_SECONDS)
 
     async def _stream(self, after: int | None) -> AsyncIterator[ServerSentEvent]:
         async for line in self._context.audit.stream(after):
@@ -298,7 +268,7 @@ class _ApiRoutes:
 
 def _reply(
     request: Request,
-    body: _Body,
+    body: QuestionBody,
     *,
     values: tuple[str, ...] = (),
     answers: tuple[Answer, ...] = (),
@@ -312,12 +282,8 @@ def _reply(
         values=values,
         answers=answers,
         question=question,
-        group=_group(body),
+        group=_named_group(body.group),
     )
-
-
-def _group(body: _Body) -> GroupName | None:
-    return _named_group(body.group)
 
 
 def _named_group(name: str | None) -> GroupName | None:
@@ -348,6 +314,8 @@ _STATUS: dict[type[ReplyRejected], int] = {
     NotStarted: 422,
     UnknownGroup: 404,
     GroupKept: 409,
+    UnknownRule: 404,
+    RuleRefused: 409,
 }
 
 

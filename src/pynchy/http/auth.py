@@ -24,10 +24,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pynchy.http.context import BROWSER, HttpContext
+from pynchy.http.hook_keys import HOOK_GROUP, HOOK_PATH
 from pynchy.http.page_signature import NONCE, PROOF, SIGNATURE, read_signature
 from pynchy.http_connections import KNOWN
 from pynchy.inbox.render import ASSETS, BUILD, Renderer, media_type
 from pynchy.inbox.sign_in import Browser, holds_key
+from pynchy.model import GroupName
 
 MAX_BODY_BYTES = 256 * 1024
 BODY_SECONDS = 10.0
@@ -49,6 +51,7 @@ _NOT_SIGNED_IN = (
     "a token is needed: Authorization: Bearer …, from the data folder; "
     "from a browser, its cookie and what its page key signs"
 )
+_NO_HOOK_KEY = "a hook's key is needed: run pynchy connect claude again, and start Claude Code anew"
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -70,11 +73,15 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What lets a request in: the token, or the cookie of a browser whose page key signed it."""
+    """What lets a request in: the token, or the cookie of a browser whose page key signed it.
+
+    A hook's key lets the group that it belongs to in, to the hooks' path and nowhere else.
+    """
 
     token: str
     cookie: str
     browser: Callable[[str], Browser | None]
+    hook_group: Callable[[str], GroupName | None] = lambda _key: None
 
 
 class AuthMiddleware:
@@ -113,6 +120,9 @@ class AuthMiddleware:
         return None
 
     def _not_let_in(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        if scope["path"] == HOOK_PATH:
+            scope[HOOK_GROUP] = self._credentials.hook_group(_bearer(headers))
+            return None if scope[HOOK_GROUP] else _error(401, _NO_HOOK_KEY)
         scope[KNOWN] = self._has_token(headers)
         if scope[KNOWN]:
             return None
@@ -127,8 +137,7 @@ class AuthMiddleware:
         return self._ask_to_sign_in if _wants_page(scope, headers) else _error(401, _NOT_SIGNED_IN)
 
     def _has_token(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and secrets.compare_digest(given.encode(), self._token)
+        return secrets.compare_digest(_bearer(headers).encode(), self._token)
 
     def _browser(self, scope: Scope, headers: Headers) -> Browser | None:
         token = cookie_parser(headers.get("cookie", "")).get(self._credentials.cookie)
@@ -182,6 +191,11 @@ class _Capped:
         if self._whole and self._body_hash not in {None, self._hash.hexdigest()}:
             raise HTTPException(400, "this is not the body that was signed")
         return message
+
+
+def _bearer(headers: Headers) -> str:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given if scheme.lower() == "bearer" else ""
 
 
 def host_name(header: str) -> str:

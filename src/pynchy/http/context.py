@@ -19,12 +19,15 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.config import Settings
 from pynchy.errors import UnknownQuestion
 from pynchy.fair_order import fair_order
+from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import Browser, SignIn
 from pynchy.inbox.views import order_of
 from pynchy.model import GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import History
+from pynchy.permissions.rulebook import RuleBook
+from pynchy.sources.base import SeenAgent
 
 # Where a request says which signed-in browser it comes from.
 BROWSER = "pynchy.browser"
@@ -43,12 +46,15 @@ class HttpContext:
     expiry: Expiry
     history: History
     audit: AuditLog
+    rules: RuleBook
     sign_in: SignIn
     problems: Callable[[], Awaitable[list[str]]]
     groups: Callable[[], list[GroupName]]
-    remove_mailbox: Callable[[GroupName], bool]
+    remove_group: Callable[[GroupName], bool]
     live_runners: Callable[[], Awaitable[list[LiveRunner]]]
+    seen_agents: Callable[[], list[SeenAgent]]
     session_context: SessionContext
+    terminal: TerminalPermissions
 
     @property
     def public_url(self) -> str:

@@ -25,7 +25,7 @@ from pynchy.errors import (
 from pynchy.events import Event, EventKind
 from pynchy.http.bodies import Body, json_response
 from pynchy.http.context import HttpContext
-from pynchy.misspelling import similar_group
+from pynchy.misspelling import no_such_group, similar_group
 from pynchy.model import GroupName, PendingQuestion, Reply, State
 from pynchy.session import SessionState
 
@@ -95,7 +95,11 @@ class _GroupRoutes:
         else:
             await self._check_idle(name)
         dismissed = await self._settle(name, body.by)
-        if not await asyncio.to_thread(self._context.remove_mailbox, name):
+        # A group that joins under the name again must not be trusted as this one was.
+        removed = await self._context.rules.forget_group(
+            name, body.by, lambda: self._context.remove_group(name)
+        )
+        if not removed:
             raise GroupKept(f"group {name} is still there: it has just asked something")
         ledger = self._context.ledger
         ledger.publish(Event(EventKind.GROUP_REMOVED, ledger.now(), name, by=body.by))
@@ -111,9 +115,7 @@ class _GroupRoutes:
             )
         joined = await asyncio.to_thread(self._context.groups)
         if name not in joined:
-            near = similar_group(name, joined)
-            meant = f"did you mean {near}?" if near else "see which there are with: pynchy groups"
-            raise UnknownGroup(f"no group is called {name}; {meant}")
+            raise UnknownGroup(no_such_group(name, joined))
         return GroupName(name)
 
     async def _check_idle(self, name: GroupName) -> None:

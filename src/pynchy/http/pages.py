@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
 from pynchy.aio import SharedResults
-from pynchy.http.agents import find_agents
+from pynchy.http.agents import find_agents, seen_revision
 from pynchy.http.auth import SignInRoutes
 from pynchy.http.context import (
     BROWSER,
@@ -166,12 +166,22 @@ class InboxPages:
 
     async def agents(self, request: Request) -> Response:
         """Show every agent and how it stands."""
-        return await self._page(request, "agents", agents=await find_agents(self._context))
-
-    async def agents_list(self, _request: Request) -> Response:
-        """Send the list of agents alone, for a page that shows an older one."""
+        revision = seen_revision(self._context)
         agents = await find_agents(self._context)
-        return HTMLResponse(self._renderer.agents(agents), headers=_NO_STORE)
+        return await self._page(request, "agents", agents=agents, revision=revision)
+
+    async def agents_list(self, request: Request) -> Response:
+        """Send the list of agents alone, for a page that shows an older one.
+
+        A page that names the revision of the foreign agents which it knows is told at little cost
+        that it is still so: nothing else tells it of them, and it asks every other second.
+        """
+        revision = seen_revision(self._context)
+        if request.query_params.get("known") == revision:
+            return Response(status_code=204, headers=_NO_STORE)
+        agents = await find_agents(self._context)
+        html = await asyncio.to_thread(self._renderer.agents, agents, revision)
+        return HTMLResponse(html, headers=_NO_STORE)
 
     async def history(self, request: Request) -> Response:
         """Show what is over."""

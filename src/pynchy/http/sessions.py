@@ -20,7 +20,9 @@ from pynchy.errors import UnknownSession
 from pynchy.http.bodies import Body, Name, json_response
 from pynchy.launchers.kinds import LAUNCHER_GONE, UNKNOWN, isolation_of
 from pynchy.launchers.run_log import LogChunk
-from pynchy.session import Session
+from pynchy.model import ShortId
+from pynchy.pending.base import OpenQuestions
+from pynchy.session import Session, SessionState
 from pynchy.tracking.control import SessionControl, Wanted
 from pynchy.tracking.tracker import SessionTracker
 
@@ -35,6 +37,7 @@ class SessionContext:
     control: SessionControl
     output: Callable[[Session, int], Awaitable[LogChunk]]
     settings: Settings
+    questions: OpenQuestions
 
     def isolation(self, session: Session | None) -> str:
         """Say how isolated the session's agent is, as far as we started it."""
@@ -45,7 +48,15 @@ class SessionContext:
 
     def view(self, session: Session) -> dict[str, Any]:
         """Return the session as it is told."""
-        return {**wire.session_view(session), "isolation": self.isolation(session)}
+        more = {"isolation": self.isolation(session), "waits_for": self._waits_for(session)}
+        return {**wire.session_view(session), **more}
+
+    def _waits_for(self, session: Session) -> str | None:
+        """Return what sort of thing the session waits for a person with, if it does."""
+        if session.state not in {SessionState.WAITING, SessionState.PARKED}:
+            return None
+        asked = self.questions.with_short_id(ShortId(session.detail))
+        return asked.kind if asked else None
 
 
 class RunBody(Body):

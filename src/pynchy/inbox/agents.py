@@ -8,7 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from pynchy.inbox.views import brief, one_line, order_of
-from pynchy.model import GroupName, PendingQuestion, SessionId, State
+from pynchy.model import GroupName, Kind, PendingQuestion, SessionId, State
+
+OURS = "pynchy"
 
 
 class AgentStatus(StrEnum):
@@ -19,6 +21,8 @@ class AgentStatus(StrEnum):
     PARKED = "parked"
     RESUMING = "resuming"
     WORKING = "working"
+    IDLE = "idle"
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,39 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class AskView:
+    """What an agent waits for a person with. One without a `key` is answered at its own screen."""
+
+    kind: Kind
+    title: str
+    since: datetime | None
+    key: str = ""
+    short_id: str = ""
+
+    @property
+    def is_permission(self) -> bool:
+        """True if it asks for a yes or no before it does something."""
+        return self.kind is not Kind.QUESTION
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """A call that runs. `may_need_permission` is a guess, by how long it runs."""
+
+    tool: str
+    argument: str
+    started: datetime | None
+    may_need_permission: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AgentView:
     """One agent: where it works, how it stands, and because of which questions.
 
-    `lives` is None where nothing tells: it asked without a lease.
+    `lives` is None where nothing tells: it asked without a lease. `items` are the questions that
+    its `status` is about, `asks` all that wait for a person. `state` is what it does, in the words
+    of sources, and `guessed` if that is concluded from something else; `title` is what it waits
+    for, or else works on. `source` is ours, or says who sees an agent that pynchy did not start.
     """
 
     group: str
@@ -55,6 +88,22 @@ class AgentView:
     lives: bool | None
     status: AgentStatus
     items: tuple[Item, ...]
+    asks: tuple[AskView, ...] = ()
+    source: str = OURS
+    state: str = ""
+    guessed: bool = False
+    since: datetime | None = None
+    title: str = ""
+    tools: tuple[ToolView, ...] = ()
+    todos: int = 0
+
+
+def by_source(views: Iterable[AgentView]) -> list[tuple[str, list[AgentView]]]:
+    """Return the agents by who sees them, ours first, else in their order."""
+    found: dict[str, list[AgentView]] = {}
+    for view in views:
+        found.setdefault(view.source, []).append(view)
+    return sorted(found.items(), key=lambda pair: (pair[0] != OURS, pair[0]))
 
 
 def agent_views(
@@ -93,6 +142,7 @@ def _asker(
     knows = lives or any(q.lease for q in questions)
     status = _status(ordered, lives=lives)
     shown = [q for q in ordered if _status([q], lives=lives) is status]
+    told = {q.key: question_views(q) for q in ordered}
     return AgentView(
         group=newest.group,
         name=one_line(newest.agent),
@@ -100,7 +150,9 @@ def _asker(
         session_id=one_line(newest.session_id),
         lives=lives if knows else None,
         status=status,
-        items=tuple(_item(q) for q in shown if status is not AgentStatus.WORKING),
+        items=tuple(told[q.key][0] for q in shown if status is not AgentStatus.WORKING),
+        asks=tuple(told[q.key][1] for q in ordered if q.state.waits_for_person),
+        source=newest.source or OURS,
     )
 
 
@@ -128,11 +180,14 @@ def _worker(runner: LiveRunner, name: str) -> AgentView:
     )
 
 
-def _item(question: PendingQuestion) -> Item:
-    return Item(
-        key=f"{question.group}/{question.request_id}",
+def question_views(question: PendingQuestion) -> tuple[Item, AskView]:
+    """Return what a list of agents says of the question, and what its agent waits for with it."""
+    key, text = f"{question.group}/{question.request_id}", brief(question)
+    item = Item(
+        key=key,
         short_id=question.short_id,
-        brief=brief(question),
+        brief=text,
         asked_at=question.timestamp,
         error=one_line(question.late.error or ""),
     )
+    return item, AskView(question.kind, text, question.timestamp, key, question.short_id)

@@ -104,7 +104,8 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any, **__: Any) -> str:  # noqa: ANN401 - as markdown-it calls it
         info = tokens[idx].info.strip()
         label = f'<span class="goes">{escape(info)}</span>\n' if info else ""
-        return f"<pre>{label}<code>{_code_lines(tokens[idx].content)}</code></pre>"
+        lines = _code_lines(tokens[idx].content, is_called_diff=info == "diff")
+        return f"<pre>{label}<code>{lines}</code></pre>"
 
     code_block = fence
 
@@ -167,27 +168,30 @@ def _sign(found: re.Match[str]) -> str:
     return f'<span class="sign">{found.group()[1:-1]}</span>'
 
 
-def _code_lines(text: str) -> str:
+def _code_lines(text: str, *, is_called_diff: bool = False) -> str:
     lines = text.rstrip().split("\n")
-    if not is_diff(text):
-        return _signed("\n".join(escape(line, quote=False) for line in lines))
-    return "".join(_diff_line(line) for line in lines)
+    if is_diff(text):
+        return "".join(_diff_line(line, _DIFF_KINDS) for line in lines)
+    if is_called_diff:
+        return "".join(_diff_line(line, _CHANGES) for line in lines)
+    return _signed("\n".join(escape(line, quote=False) for line in lines))
 
 
-def _diff_line(line: str) -> str:
-    kind = next((kind for start, kind in _DIFF_KINDS if line.startswith(start)), "line")
+def _diff_line(line: str, kinds: Sequence[tuple[str, str]]) -> str:
+    kind = next((kind for start, kind in kinds if line.startswith(start)), "line")
     body = _signed(escape(line, quote=False))
     return f'<span class="{kind}">{body}\n</span>'
 
 
+# Without a head, “--- x” is the line “-- x” that goes.
+_CHANGES = (("+", "add"), ("-", "del"))
 _DIFF_KINDS = (
     ("+++", "meta"),
     ("---", "meta"),
     ("diff ", "meta"),
     ("index ", "meta"),
     ("@@", "hunk"),
-    ("+", "add"),
-    ("-", "del"),
+    *_CHANGES,
 )
 
 

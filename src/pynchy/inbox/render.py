@@ -11,7 +11,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pynchy.inbox import keys
-from pynchy.inbox.agents import AgentView
+from pynchy.inbox.agents import OURS, AgentView, by_source
 from pynchy.inbox.views import (
     MAX_LISTED_HTML,
     OUTCOMES,
@@ -63,6 +63,8 @@ def _environment() -> Environment:
     environment.globals["static"] = f"/static/{BUILD}"
     environment.globals["bindings"] = keys.BINDINGS
     environment.globals["snoozes"] = keys.SNOOZES
+    environment.globals["ours"] = OURS
+    environment.globals["by_source"] = by_source
     environment.globals["outcomes"] = {kind.value: word for kind, word in OUTCOMES.items()}
     return environment
 
@@ -167,9 +169,10 @@ class Renderer:
         """Return the page for somebody who is not."""
         return self._environment.get_template("sign_in.html").render(**values)
 
-    def agents(self, agents: Sequence[AgentView]) -> str:
+    def agents(self, agents: Sequence[AgentView], revision: str) -> str:
         """Return the list of agents alone."""
-        return self._environment.get_template("agents_list.html").render(agents=agents)
+        template = self._environment.get_template("agents_list.html")
+        return template.render(agents=agents, revision=revision)
 
     def _print(self, pending: PendingQuestion) -> RenderedCard:
         if not is_too_long(pending):

@@ -6,24 +6,30 @@ The order of cards is one number for each, so that the page and the host agree w
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
 
 from markupsafe import Markup
 
+from pynchy.calls import BASH
+from pynchy.choices import approved_so_far
+from pynchy.delivery_note import delivery_note
 from pynchy.fair_order import urgency_rank
 from pynchy.inbox import markdown
 from pynchy.model import (
     Draft,
     Ending,
+    Kind,
     Option,
     OutcomeKind,
     PendingQuestion,
     Question,
     State,
 )
+from pynchy.permissions.card import brief_of
 from pynchy.unicode_safety import name_all
 
 _LONG_TEXT = 2_500
@@ -63,13 +69,20 @@ class PreviewView:
 
 @dataclass(frozen=True, slots=True)
 class OptionView:
-    """One option; `value` is the label as it was asked and is sent back."""
+    """One option; `value` is the label as it was asked and is sent back.
+
+    `name` is what a program calls it, where that is something else. `confirm` is agreed to before
+    the choice counts. One that `narrows` another (by its name) is offered where that is confirmed.
+    """
 
     number: int
     value: str
     label: Markup
     description: Markup | None
     preview: PreviewView | None
+    name: str
+    confirm: str
+    narrows: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,7 @@ class QuestionView:
     takes_words_alone: bool
     default: Markup | None
     answered_by: Markup | None
+    approved: Markup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +119,11 @@ class EndingView:
 
 @dataclass(frozen=True, slots=True)
 class CardView:
-    """A whole card."""
+    """A whole card.
+
+    `edited_as` says how a call can be edited before it is allowed, "command" or "json", and is
+    empty where it cannot be; `call_input` is then what it was called with, as JSON.
+    """
 
     key: str
     id: str
@@ -115,6 +133,8 @@ class CardView:
     task: Markup | None
     title: Markup | None
     brief: str
+    kind: str
+    is_careful: bool
     urgency: str
     order: str
     asked_at: datetime
@@ -128,6 +148,8 @@ class CardView:
     undelivered: bool
     excerpt: Markup | None
     length: int
+    edited_as: str
+    call_input: str
 
     @property
     def is_plain(self) -> bool:
@@ -178,6 +200,8 @@ def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView
         task=_some(one_line(pending.task)),
         title=_some(one_line(pending.title)),
         brief=brief(pending),
+        kind=pending.kind,
+        is_careful=any(question.needs_word for question in pending.questions),
         urgency=pending.urgency,
         order=order_of(pending),
         asked_at=pending.timestamp,
@@ -191,7 +215,17 @@ def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView
         undelivered=pending.state is State.UNDELIVERED,
         excerpt=markdown.plain(pending.questions[0].text[:_EXCERPT]) if is_excerpt else None,
         length=_length(pending),
+        **_editing(pending),
     )
+
+
+def _editing(pending: PendingQuestion) -> dict[str, str]:
+    call = pending.call
+    if call is None or not call.editable or pending.ending is not None:
+        return {"edited_as": "", "call_input": ""}
+    is_command = call.tool == BASH and call.text("command") is not None
+    given = json.dumps(dict(call.input), ensure_ascii=False)
+    return {"edited_as": "command" if is_command else "json", "call_input": given}
 
 
 def _waits_until(pending: PendingQuestion) -> datetime | None:
@@ -222,9 +256,13 @@ def _length(pending: PendingQuestion) -> int:
 
 def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
     drafts = {draft.question: draft for draft in pending.drafts}
+    approved = None
+    if pending.approvals_needed > 1 and drafts:
+        people = [one_line(draft.by) for draft in pending.drafts]
+        approved, drafts = _some(approved_so_far(people, pending.approvals_needed)), {}
     texts = _texts([question.text for question in pending.questions])
     return tuple(
-        _question(number, question, text, drafts.get(number - 1))
+        replace(_question(number, question, text, drafts.get(number - 1)), approved=approved)
         for number, (question, text) in enumerate(
             zip(pending.questions, texts, strict=True), start=1
         )
@@ -242,13 +280,15 @@ def revision_of(pending: PendingQuestion) -> str:
     parts = [(draft.question, draft.by) for draft in pending.drafts]
     undelivered = pending.state is State.UNDELIVERED
     waits = (pending.call_waits, pending.parked)
-    seen = (pending.digest, parts, waits, pending.ending, pending.delivery_note, undelivered)
+    seen = (pending.digest, parts, waits, pending.ending, delivery_note(pending), undelivered)
     return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def brief(pending: PendingQuestion) -> str:
     """Return the question in one line of plain text, for a title or a notification."""
-    text = one_line(pending.title) or _first_words(pending.questions[0].text)
+    asked = pending.questions[0].text
+    asked = brief_of(asked) if pending.kind is Kind.PERMISSION else asked
+    text = one_line(pending.title) or _first_words(asked)
     return text if len(text) <= _BRIEF else text[: _BRIEF - 1] + "…"
 
 
@@ -291,6 +331,7 @@ def _question(number: int, question: Question, text: Markup, draft: Draft | None
         takes_words_alone=question.takes_words_alone,
         default=_some(", ".join(one_line(label) for label in question.default)),
         answered_by=_some(one_line(draft.by)) if draft else None,
+        approved=None,
     )
 
 
@@ -302,6 +343,9 @@ def _options(options: Sequence[Option]) -> tuple[OptionView, ...]:
             markdown.plain(one_line(option.label)),
             _some(option.description),
             _preview(option.preview) if option.preview.strip() else None,
+            option.value if option.value != option.label else "",
+            one_line(option.confirm),
+            option.narrows,
         )
         for number, option in enumerate(options, start=1)
     )
@@ -327,7 +371,7 @@ def _ending(pending: PendingQuestion, ending: Ending) -> EndingView:
             )
             for q, a in pairs
         ),
-        delivery=_some(pending.delivery_note),
+        delivery=_some(delivery_note(pending)),
     )
 
 

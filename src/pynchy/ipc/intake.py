@@ -89,6 +89,14 @@ class Rate:
             self._refill()
         self.tokens -= 1
 
+    def take_now(self) -> bool:
+        """Take a token if there is one."""
+        self._refill()
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
     def _refill(self) -> None:
         now = time.monotonic()
         earned = (now - self.refilled) * self.per_second

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_runner import boxed, cores
+from agent_runner import boxed
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import sandbox_monitor, syscall_filter
 from pynchy.launchers.base import Launch
 from pynchy.launchers.box_folders import BoxFolders, follow, outermost, pynchys_own, resolved
 from pynchy.launchers.jobs import Program
-from pynchy.launchers.process import check_agent, find_runner
+from pynchy.launchers.process import agent_program, check_agent, find_runner
 from pynchy.launchers.sandbox import Bind, Sandbox, SandboxLauncher, run_alone
 
 PROGRAM = "bwrap"
@@ -205,7 +205,7 @@ class BubblewrapLauncher(SandboxLauncher):
         seen = [*self.shown(), *(bind.source for bind in box.binds)]
         path = box.env.get("PATH")
         agent = box.launch.chosen or self._settings.agent or ""
-        name = cores.load(agent).program if agent in cores.names() else agent
+        name = agent_program(agent, self._settings)
         for program in (box.command[0], shutil.which(name, path=path) if name else None):
             for place in _ways_to(program):
                 if self._is_hidden(place) and not any(place.is_relative_to(s) for s in seen):

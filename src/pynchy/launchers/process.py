@@ -47,7 +47,7 @@ class ProcessLauncher(JobLauncher):
             env["HOME"] = launch.home
         runner = find_runner(settings, env) or settings.runner
         argv = [runner, "--initial", str(launch.initial), "--agent", agent]
-        argv += ["--session", launch.session_id, *settings.args]
+        argv += ["--session", launch.session_id, *settings.runner_args(agent)]
         cwd = launch.cwd or (str(settings.cwd) if settings.cwd else None)
         return Program(argv, cwd, env)
 
@@ -59,7 +59,12 @@ def check_agent(
     agent = launch.chosen or settings.agent or ""
     if settings.runner != OWN_RUNNER or agent not in cores.names():
         return
-    program = cores.load(agent).program
+    program = agent_program(agent, settings)
+    if not program:
+        raise DeliveryFailed(
+            f"the agent {agent} needs a program: set acp_command in"
+            f' [groups.{launch.group}.launcher], such as ["gemini", "--acp"]'
+        )
     # A folder may be relative to where the agent works, and the host works elsewhere.
     folders = [str(cwd / folder) for folder in env.get("PATH", os.defpath).split(os.pathsep)]
     if shutil.which(program, path=os.pathsep.join(folders)) is None:
@@ -67,6 +72,13 @@ def check_agent(
             f"the agent program {program} is not on the PATH that the agent would have; install "
             f"it, or add its folder in [groups.{launch.group}.launcher]: env = {{ PATH = … }}"
         )
+
+
+def agent_program(agent: str, settings: LauncherSettings) -> str:
+    """Return the program of an agent as it is called; empty where the settings do not name it."""
+    if agent not in cores.names():
+        return agent
+    return cores.load(agent).program or next(iter(settings.acp_command), "")
 
 
 def find_runner(settings: LauncherSettings, environ: Mapping[str, str]) -> str | None:

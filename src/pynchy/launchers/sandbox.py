@@ -126,7 +126,7 @@ class SandboxLauncher(JobLauncher):
         }
         initial = mailbox / launch.initial.resolve().relative_to(mailbox)
         command = [self.runner(), "--initial", self.inside(initial, places), "--agent", agent]
-        command += ["--session", launch.session_id, *settings.args]
+        command += ["--session", launch.session_id, *settings.runner_args(agent)]
         binds = list(self._binds(mailbox, places))
         env["HOME"] = self.inside(places.home, places)
         box = Sandbox(launch, binds, env["HOME"], self.inside(cwd, places), command, env)

@@ -6,13 +6,25 @@ differ between sources: what lies between is one path for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
+from pynchy.calls import ToolCall
+from pynchy.events import Event
 from pynchy.model import GroupName, Kind, PendingQuestion, Question, RequestId, SessionId, Urgency
-from pynchy.pending.base import Key
+from pynchy.pending.base import Key, OpenQuestions
 
 MAILBOX = ""
+CLAUDE_TERMINAL = "claude-terminal"
+CODEX_TERMINAL = "codex-terminal"
+OPENCODE = "opencode"
+# Their programs keep a question while we are away; by name, with the table that sets each up.
+HELD_SOURCES = {CODEX_TERMINAL: "[sources.codex]", OPENCODE: "[sources.opencode]"}
 NO_SESSION = SessionId("")
 
 
@@ -46,9 +58,35 @@ class AnswerRoute(Protocol):
         """Say what is wrong with the way back to the group, in words for a person."""
 
 
+def _future() -> asyncio.Future[PendingQuestion | None]:
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True)
+class HeldConnection:
+    """One agent that waits. `told` says whether it has been sent how the question ended."""
+
+    ended: asyncio.Future[PendingQuestion | None] = field(default_factory=_future)
+    told: bool = False
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class HeldRoute(AnswerRoute, Protocol):
+    """The way back to programs that keep a question while we are away, and show it again."""
+
+    def connection(self, key: Key) -> AbstractContextManager[HeldConnection]:
+        """Take it that the program waits for the question's end for as long as this lasts."""
+
+    def lose(self, key: Key) -> None:
+        """The program does not wait for it any more: an answer would reach nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceQuestion:
-    """A question that has appeared at a source. `request_id` is the same each time."""
+    """A question that has appeared at a source. `request_id` is the same each time.
+
+    For a permission it says in `call` what is to be allowed, and has no questions.
+    """
 
     group: GroupName
     request_id: RequestId
@@ -59,13 +97,69 @@ class SourceQuestion:
     task: str = ""
     urgency: Urgency = Urgency.NORMAL
     session_id: SessionId = NO_SESSION
+    call: ToolCall | None = None
+
+
+class AgentState(StrEnum):
+    """What an agent does, the most pressing first."""
+
+    PERMISSION = "permission"
+    WAITING = "waiting"
+    PARKED = "parked"
+    WORKING = "working"
+    IDLE = "idle"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A call that has begun and not ended. `may_need_permission` is a guess, by how long it runs.
+
+    `started` is None where the program does not say.
+    """
+
+    tool: str
+    argument: str
+    started: datetime | None
+    may_need_permission: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAsk:
+    """What an agent waits for a person with, as its source sees it.
+
+    `key` is that of the question that people are asked in its place; None if it is shown alone.
+    """
+
+    kind: Kind
+    title: str
+    since: datetime | None = None
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgent:
+    """An agent that pynchy did not start. `guessed`: its state is concluded, not told."""
+
+    source: str
+    group: GroupName
+    agent: str
+    session_id: str
+    state: AgentState
+    title: str = ""
+    task: str = ""
+    since: datetime | None = None
+    guessed: bool = False
+    tools: tuple[ToolRun, ...] = ()
+    asks: tuple[SeenAsk, ...] = ()
+    open_todos: int = 0
 
 
 class SourceHandler(Protocol):
     """What a source calls."""
 
-    async def asked(self, source: str, question: SourceQuestion) -> None:
-        """Record the question, durably. One that is known already is left alone.
+    async def asked(self, source: str, question: SourceQuestion) -> PendingQuestion | None:
+        """Record the question, durably. One that is known already is left alone, and returned.
 
         Raise MalformedRequest for what cannot be asked: a default that could never be applied,
         or more than the group may have open.
@@ -80,6 +174,16 @@ class SourceHandler(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class SourceServices:
+    """What the host gives a source whose program keeps its questions while we are away."""
+
+    route: HeldRoute
+    index: OpenQuestions
+    publish: Callable[[Event], None]
+    now: Callable[[], datetime]
+
+
 class Source(Protocol):
     """Foreign agents that may wait for a person."""
 
@@ -90,6 +194,13 @@ class Source(Protocol):
     @property
     def route(self) -> AnswerRoute:
         """Return the way back to its agents."""
+
+    @property
+    def problem(self) -> str | None:
+        """Say what is wrong with it just now, in words for a person."""
+
+    def agents(self) -> Sequence[SeenAgent]:
+        """Return the agents that it sees just now. It waits for nothing."""
 
     async def run(self, handler: SourceHandler) -> None:
         """Tell the handler of questions that appear and are cleared, until cancelled."""

@@ -35,7 +35,7 @@ class LostAnswers:
         self.liveness = tracker.liveness
         self._questions = questions
         self._history = history
-        self._mailboxes = mailboxes
+        self.mailboxes = mailboxes
         # Answers whose receipt we had not noticed yet when their session gave a sign of life.
         self._followed: set[Key] = set()
 
@@ -61,7 +61,7 @@ class LostAnswers:
         if not session_id:
             return
         self.tracker.confirm((group, session_id))
-        mailbox = self._mailboxes.of(group)
+        mailbox = self.mailboxes.of(group)
         for pending in self._questions.in_session(group, session_id):
             unnoticed = pending.ending is not None and pending.delivered is None
             if unnoticed and await asyncio.to_thread(_has_answer, mailbox, pending):

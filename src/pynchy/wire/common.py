@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,22 +27,39 @@ def question_out(question: Question) -> dict[str, Any]:
         out["default"] = list(question.default)
     if question.accepts_text is not AcceptsText.ANSWER:
         out["accepts_text"] = question.accepts_text
+    if question.needs_word:
+        out["needs_word"] = True
     return out
 
 
-def _option_out(option: Option) -> dict[str, str]:
-    out = {"label": option.label, "description": option.description, "preview": option.preview}
-    return out | ({"value": option.value} if option.value != option.label else {})
+def _option_out(option: Option) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "label": option.label,
+        "description": option.description,
+        "preview": option.preview,
+    }
+    if option.value != option.label:
+        out["value"] = option.value
+    if option.confirm:
+        out["confirm"] = option.confirm
+    if option.narrows:
+        out["narrows"] = option.narrows
+    if option.needs_sight:
+        out["needs_sight"] = True
+    return out
 
 
 def answers_out(
     questions: tuple[Question, ...], answers: tuple[Answer, ...]
 ) -> list[dict[str, Any]]:
     """Return each answer beside the text of its question."""
-    return [
-        {"question": q.text, "selected": list(a.selected), "text": a.text}
-        for q, a in zip(questions, answers, strict=False)
-    ]
+    return [_answer_out(q, a) for q, a in zip(questions, answers, strict=False)]
+
+
+def _answer_out(question: Question, answer: Answer) -> dict[str, Any]:
+    out = {"question": question.text, "selected": list(answer.selected), "text": answer.text}
+    values = [o.value for o in question.options if o.label in answer.selected]
+    return out | ({"values": values} if set(values) != set(answer.selected) else {})
 
 
 def timestamp(at: datetime) -> str:
@@ -59,6 +77,11 @@ def ending_of(pending: PendingQuestion) -> Ending:
     if pending.ending is None:
         raise ValueError(f"{pending.request_id} has not ended")
     return pending.ending
+
+
+def edited_input(ending: Ending) -> Mapping[str, Any] | None:
+    """Return the input that a person has put in place of a call's; None where nobody has."""
+    return next((one.edited for one in ending.answers if one.edited is not None), None)
 
 
 def dump(body: dict[str, Any]) -> bytes:

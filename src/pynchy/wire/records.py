@@ -14,14 +14,27 @@ from pydantic_core import from_json
 
 from pynchy.events import Event
 from pynchy.model import AcceptsText, CardState, Ending, PendingQuestion, RequestId, SessionId
+from pynchy.rule import Grant, Rule
 from pynchy.session import Session
-from pynchy.wire.common import VERSION, answers_out, dump, ending_of, question_out, timestamp
+from pynchy.wire.common import (
+    VERSION,
+    answers_out,
+    dump,
+    edited_input,
+    ending_of,
+    question_out,
+    timestamp,
+)
 from pynchy.wire.requests import usable_id
 
 _PENDING = TypeAdapter(PendingQuestion)
 _ENDING = TypeAdapter(Ending)
 _EVENT = TypeAdapter(Event)
 _SESSION = TypeAdapter(Session)
+_RULE = TypeAdapter(Rule)
+_RULES = TypeAdapter(list[Rule])
+_GRANTS = TypeAdapter(list[Grant])
+_LAST_YEAR = 9_000
 
 
 def pending_json(pending: PendingQuestion) -> bytes:
@@ -43,7 +56,7 @@ def read_pending(data: bytes) -> PendingQuestion:
 
 def ending_json(ending: Ending) -> bytes:
     """Return the outcome file of a question."""
-    return dump({"v": VERSION, **_ENDING.dump_python(ending, mode="json")})
+    return dump({"v": VERSION, **_without_usual(_ENDING.dump_python(ending, mode="json"))})
 
 
 def read_ending(data: bytes) -> Ending:
@@ -63,6 +76,8 @@ def pending_view(pending: PendingQuestion) -> dict[str, Any]:
     view["drafts"] = [{"question": d.question, "by": d.by} for d in pending.drafts]
     defaults_at = pending.defaults_at
     view["defaults_at"] = timestamp(defaults_at) if defaults_at else None
+    if pending.call is not None:
+        view["editable"], view["input"] = pending.call.editable, view["call"]["input"]
     if pending.ending:
         view["ending"] = {
             **ending_view(pending.ending),
@@ -73,6 +88,8 @@ def pending_view(pending: PendingQuestion) -> dict[str, Any]:
 
 def ending_view(ending: Ending) -> dict[str, Any]:
     """Return the outcome as a person who came second is told it."""
+    rule = {} if ending.rule_seconds is None else {"rule_seconds": ending.rule_seconds}
+    edited = edited_input(ending)
     return {
         "outcome": ending.outcome,
         "answered_by": ending.by,
@@ -80,6 +97,8 @@ def ending_view(ending: Ending) -> dict[str, Any]:
         "answered_at": timestamp(ending.at),
         "reason": ending.reason,
         "summary": ending.describe(),
+        **rule,
+        **({} if edited is None else {"edited": edited}),
     }
 
 
@@ -113,14 +132,47 @@ def session_view(session: Session) -> dict[str, Any]:
     }
 
 
+def rules_json(rules: list[Rule], grants: list[Grant]) -> bytes:
+    """Return the file of all rules, and of what may be done once."""
+    body = {"v": VERSION, "rules": _RULES.dump_python(rules, mode="json")}
+    if grants:
+        body["grants"] = _GRANTS.dump_python(grants, mode="json")
+    return dump(body)
+
+
+def read_rules(data: bytes) -> tuple[list[Rule], list[Grant]]:
+    """Return what the file has. Raise ValueError if it is damaged, or of a later version."""
+    value = from_json(data)
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise ValueError("not a file of this version")
+    rules = _RULES.validate_python(value.get("rules"), strict=False)
+    grants = _GRANTS.validate_python(value.get("grants", []), strict=False)
+    times = [at for r in rules for at in (r.made_at, r.expires_at, r.last_used, r.revoked_at) if at]
+    times += [grant.expires_at for grant in grants]
+    if any(at.tzinfo is None or at.year > _LAST_YEAR for at in times):
+        raise ValueError("a time that cannot be compared with others")
+    return rules, grants
+
+
+def rule_view(rule: Rule) -> dict[str, Any]:
+    """Return the rule as listings and the HTTP interface show it."""
+    view: dict[str, Any] = _RULE.dump_python(rule, mode="json")
+    for name in ("made_at", "expires_at", "last_used"):
+        at = getattr(rule, name)
+        view[name] = timestamp(at) if at else None
+    del view["revoked_at"], view["revoked_by"]
+    return {"short_id": rule.short_id, **view}
+
+
 def event_json(sequence: int, event: Event) -> bytes:
     """Return the event as one line of the audit log and of the live stream."""
     raw = _EVENT.dump_python(event, mode="json")
-    asked = raw.pop("asked")
+    asked, asked_kind = raw.pop("asked"), raw.pop("asked_kind")
     body = {"seq": sequence, "type": raw.pop("kind"), "id": event.request_id}
     if asked:
         first = event.asked[0]
         body |= {"question": first.question, "suggestions": first.suggestions, "questions": asked}
+        body |= {"kind": asked_kind} if asked_kind else {}
     body |= {key: value for key, value in raw.items() if value not in (None, "")}
     return dump(body)
 
@@ -157,9 +209,33 @@ def read_event_key(line: bytes) -> tuple[str, str] | None:
     return (str(group), str(request_id)) if group and request_id else None
 
 
+def _without_usual(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the body without what is as it was before there were permissions and approvals."""
+    usual: dict[str, object] = {
+        "call": None,
+        "offered_rule": "",
+        "rule_problem": "",
+        "approvals_needed": 1,
+        "rule_seconds": None,
+        "edited": None,
+        "why": None,
+    }
+    kept = {k: value for k, value in body.items() if k not in usual or value != usual[k]}
+    if "call" in kept:
+        kept["call"] = _without_usual(kept["call"])
+    if "answers" in kept:
+        kept["answers"] = [_without_usual(answer) for answer in kept["answers"]]
+    if "drafts" in kept:
+        drafts = kept["drafts"]
+        kept["drafts"] = [{**one, "answer": _without_usual(one["answer"])} for one in drafts]
+    return kept
+
+
 def _pending_dict(pending: PendingQuestion) -> dict[str, Any]:
-    body: dict[str, Any] = _PENDING.dump_python(pending, mode="json")
+    body: dict[str, Any] = _without_usual(_PENDING.dump_python(pending, mode="json"))
     body["questions"] = [question_out(q) for q in pending.questions]
+    if body["ending"] is not None:
+        body["ending"] = _without_usual(body["ending"])
     first = pending.cards[0] if pending.cards else None
     body["channel_name"] = pending.channel_name
     body["chat_jid"] = first.chat if first else ""
@@ -175,6 +251,7 @@ def _question_back(value: dict[str, Any]) -> dict[str, Any]:
         "multi_select": value["multiSelect"],
         "default": value.get("default", ()),
         "accepts_text": value.get("accepts_text", AcceptsText.ANSWER),
+        "needs_word": value.get("needs_word", False),
     }
 
 
@@ -196,6 +273,8 @@ def response_json(pending: PendingQuestion) -> bytes:
         body["error"] = ending.reason or "no channel could show the question"
     elif ending.reason:
         body["reason"] = ending.reason
+    if (edited := edited_input(ending)) is not None:
+        body["input"] = edited
     return dump(body)
 
 
@@ -234,10 +313,18 @@ def first_json(session_id: SessionId, prompt: str) -> bytes:
 
 
 def host_json(
-    wait_seconds: float, *, park_after_seconds: float | None = None, ask_with: str | None = None
+    wait_seconds: float,
+    *,
+    park_after_seconds: float | None = None,
+    ask_with: str | None = None,
+    desk_answers: bool = False,
 ) -> bytes:
     """Return what the host tells every agent of its group; what does not apply is left out."""
-    optional = {"park_after_seconds": park_after_seconds, "ask_with": ask_with}
+    optional = {
+        "park_after_seconds": park_after_seconds,
+        "ask_with": ask_with,
+        "desk_answers": desk_answers or None,
+    }
     told = {name: value for name, value in optional.items() if value is not None}
     return dump({"v": VERSION, "wait_seconds": wait_seconds, **told})
 

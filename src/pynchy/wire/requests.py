@@ -5,10 +5,7 @@ Strict about types, deaf to unknown fields, and bounded in size, depth and lengt
 
 from __future__ import annotations
 
-import hashlib
-import operator
 import re
-import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,11 +13,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
-    model_validator,
 )
 from pydantic_core import from_json
 
@@ -29,12 +23,8 @@ from pynchy.model import (
     GROUP_PATTERN,
     ID_PATTERN,
     SESSION_PATTERN,
-    AcceptsText,
-    Option,
-    Question,
-    Urgency,
 )
-from pynchy.unicode_safety import strip_hidden
+from pynchy.wire.asked import AskRequest, Id, Incoming, Label, SessionIdText, ShortText
 from pynchy.wire.common import VERSION
 
 MAX_REQUEST_BYTES = 256 * 1024
@@ -42,123 +32,15 @@ MAX_DEPTH = 16
 _BRIEF = 40
 _MAX_DETAIL = 500
 SESSION_EVENT = "session:event"
+DESK_ANSWER = "ask_user:desk_answer"
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
 _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 _USABLE_SESSION_ID = re.compile(rf"{SESSION_PATTERN}\Z")
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20_000)]
-ShortText = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
-# It becomes an argument of the launcher's command: never an option, never a control character.
-# Sessions of earlier versions may have such an id; for a new one see `usable_session_id`.
-_SESSION_ID = r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$"
-SessionIdText = Annotated[str, StringConstraints(max_length=500, pattern=_SESSION_ID)]
-Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
-Id = Annotated[str, StringConstraints(pattern=rf"^{ID_PATTERN}$", max_length=64)]
-
-
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Incoming(BaseModel):
-    """Strict about types, deaf to unknown fields."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-class OptionIn(_Incoming):
-    """An option as an agent writes it."""
-
-    label: Label
-    description: Annotated[str, Field(max_length=4_000)] = ""
-    preview: Annotated[str, Field(max_length=64_000)] = ""
-
-
-def _option(value: object) -> object:
-    return {"label": value} if isinstance(value, str) else value
-
-
-def _as_seen(label: str) -> str:
-    """Return what a person can tell of a label: neither case, kinds of space nor what is hidden."""
-    seen = unicodedata.normalize("NFC", strip_hidden(label)).casefold()
-    return " ".join(seen.split())
-
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-# A limit stands inside of "or None": beside it, pydantic would measure the None as well.
-Options = Annotated[list[Annotated[OptionIn, BeforeValidator(_option)]], Field(max_length=100)]
-Labels = Annotated[list[Label], Field(min_length=1, max_length=100)]
-
-
-class QuestionIn(_Incoming):
-    """A question as an agent writes it."""
-
-    question: Text
-    header: ShortText | None = None
-    options: Options | None = None
-    multi_select: Annotated[bool | None, Field(alias="multiSelect")] = None
-    default: Annotated[Labels | None, BeforeValidator(_as_list)] = None
-    # Left out of the digest where it is not set: questions that were asked before keep theirs.
-    options_only: Annotated[bool | None, Field(exclude_if=operator.not_)] = None
-
-    @model_validator(mode="after")
-    def _labels_differ(self) -> QuestionIn:
-        labels = [_as_seen(option.label) for option in self.options or ()]
-        if len(set(labels)) != len(labels):
-            raise ValueError(
-                "option labels must differ from each other in more than case, spaces and hidden"
-                " characters: a person could not tell them apart"
-            )
-        if not self.multi_select and len(self.default or ()) > 1:
-            raise ValueError("a default of several labels needs multiSelect")
-        if self.options_only and not self.options:
-            raise ValueError("options_only needs options to choose from")
-        return self
-
-    def to_model(self) -> Question:
-        """Return the question as the host knows it."""
-        options = tuple(Option(o.label, o.description, o.preview) for o in self.options or ())
-        return Question(
-            text=self.question,
-            header=self.header or "",
-            options=options,
-            multi_select=bool(self.multi_select),
-            default=tuple(self.default or ()),
-            accepts_text=AcceptsText.NO if self.options_only else AcceptsText.ANSWER,
-        )
-
-
-class AskRequest(_Incoming):
-    """`ask_user:ask`: the agent wants an answer."""
-
-    v: Literal[1]
-    type: Literal["ask_user:ask"]
-    request_id: Id
-    questions: Annotated[list[QuestionIn], Field(min_length=1, max_length=4)]
-    title: ShortText | None = None
-    agent: ShortText | None = None
-    task: ShortText | None = None
-    urgency: Annotated[Urgency | None, Field(strict=False)] = None
-    session_id: SessionIdText | None = None
-    wait_seconds: Annotated[float | None, Field(ge=0, le=366 * 86_400)] = None
-    lease: Id | None = None
-
-    def size(self) -> int:
-        """Return how many bytes what is asked takes."""
-        return len(self.model_dump_json())
-
-    def digest(self) -> str:
-        """What tells a repeated request from another one under the same id.
-
-        Who asks again, and how long they wait this time, makes no other question of it.
-        """
-        asked = self.model_dump_json(exclude={"lease", "session_id", "wait_seconds"})
-        return hashlib.sha256(asked.encode()).hexdigest()
-
-
-class CancelRequest(_Incoming):
+class CancelRequest(Incoming):
     """`ask_user:cancel`: the call is gone, the question stays."""
 
     v: Literal[1]
@@ -166,7 +48,7 @@ class CancelRequest(_Incoming):
     request_id: Id
 
 
-class WithdrawRequest(_Incoming):
+class WithdrawRequest(Incoming):
     """`ask_user:withdraw`: the agent no longer needs an answer."""
 
     v: Literal[1]
@@ -174,7 +56,7 @@ class WithdrawRequest(_Incoming):
     request_id: Id
 
 
-class ParkRequest(_Incoming):
+class ParkRequest(Incoming):
     """`ask_user:park`: the agent puts the call off and ends, to make it again when resumed."""
 
     v: Literal[1]
@@ -189,6 +71,23 @@ _REQUESTS: dict[str, type[Request]] = {
     "ask_user:withdraw": WithdrawRequest,
     "ask_user:park": ParkRequest,
 }
+
+
+class AnswerIn(Incoming):
+    """What was chosen and written for one question."""
+
+    selected: Annotated[list[Label], Field(default=[], max_length=100)]
+    text: Annotated[str | None, Field(max_length=20_000)] = None
+
+
+class DeskAnswer(Incoming):
+    """`ask_user:desk_answer`: the person in front of the agent's terminal has answered there."""
+
+    v: Literal[1]
+    type: Literal["ask_user:desk_answer"]
+    request_id: Id
+    by: Label
+    answers: Annotated[list[AnswerIn], Field(min_length=1, max_length=4)]
 
 
 class SessionWord(StrEnum):
@@ -206,7 +105,7 @@ def _cut(value: object) -> object:
     return value[:_MAX_DETAIL] if isinstance(value, str) else value
 
 
-class SessionEvent(_Incoming):
+class SessionEvent(Incoming):
     """`session:event`: a runner says what its session is doing. A long detail is cut."""
 
     v: Literal[1]
@@ -218,7 +117,7 @@ class SessionEvent(_Incoming):
     detail: Annotated[str | None, BeforeValidator(_cut)] = None
 
 
-class Envelope(_Incoming):
+class Envelope(Incoming):
     """The part of a request that says who should handle it."""
 
     type: str
@@ -241,7 +140,7 @@ def read_envelope(data: bytes, name: str) -> Envelope:
     request_id = usable_id(value.get("request_id")) or (
         named if "request_id" not in value else None
     )
-    if _depth(value) > MAX_DEPTH:
+    if depth_of(value) > MAX_DEPTH:
         raise MalformedRequest(f"nested deeper than {MAX_DEPTH} levels", request_id)
     kind = value.get("type")
     if not isinstance(kind, str):
@@ -285,10 +184,19 @@ def read_request(envelope: Envelope) -> Request:
 
 def read_session_event(envelope: Envelope) -> SessionEvent:
     """Return what a runner says of its session. Raise MalformedRequest, likewise."""
+    return _read_only(envelope, SESSION_EVENT, SessionEvent)
+
+
+def read_desk_answer(envelope: Envelope) -> DeskAnswer:
+    """Return what was answered at the agent's terminal. Raise MalformedRequest, likewise."""
+    return _read_only(envelope, DESK_ANSWER, DeskAnswer)
+
+
+def _read_only(envelope: Envelope, type_: str, model: type[Model]) -> Model:
     _check_version(envelope)
-    if envelope.type != SESSION_EVENT:
-        raise _unknown_type(envelope, (SESSION_EVENT,))
-    return _checked(envelope, SessionEvent)
+    if envelope.type != type_:
+        raise _unknown_type(envelope, (type_,))
+    return _checked(envelope, model)
 
 
 def _check_version(envelope: Envelope) -> None:
@@ -318,7 +226,8 @@ def explain(exc: ValidationError) -> str:
     return "; ".join(parts)
 
 
-def _depth(value: object) -> int:
+def depth_of(value: object) -> int:
+    """Return how deep the value of some JSON is nested."""
     deepest, level = 0, [value]
     while level:
         deepest += 1

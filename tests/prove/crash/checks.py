@@ -40,7 +40,9 @@ def check_question(scenario: Scenario, result: Result | None, *, hit: str, kille
 def check_record(scenario: Scenario, history: Json, outcome: Json) -> None:
     asked = [question.question for question in scenario.questions]
     recorded = [question["question"] for question in history["questions"]]
-    require(recorded == asked, "a recorded question is not lost", recorded)
+    # What a person reads of a permission or an approval is the host's to write.
+    is_kept = recorded == asked if asked else len(recorded) == 1
+    require(is_kept, "a recorded question is not lost", recorded)
     require(history["state"] == "closed", "a question that is over is closed", history["state"])
     require(outcome["outcome"] == scenario.outcome, "it ends as it should", outcome)
     ending = history["ending"]
@@ -56,6 +58,8 @@ def check_clicks(stage: Stage, scenario: Scenario, outcome: Json) -> None:
         require(outcome["by"].split(", ")[-1] == click.by, "an acknowledged answer survives", click)
         said = outcome["answers"][-1]["selected"]
         require(said == [click.value], "an acknowledged answer survives", click, said)
+        kept = outcome["answers"][-1].get("edited") == click.edited
+        require(kept, "an acknowledged change of a call survives", click, outcome)
     for click in stage.clicks:
         if click.status == 202:
             number = (click.question or 1) - 1
@@ -72,7 +76,11 @@ def check_clicks(stage: Stage, scenario: Scenario, outcome: Json) -> None:
     require(last.status == 409, "whoever comes last is told that it is over", last)
     if scenario.outcome == "answered":
         clicked = {click.by for click in stage.clicks if click.status != 409}
-        require(set(outcome["by"].split(", ")) <= clicked, "nobody is made to answer", outcome)
+        people = set(outcome["by"].split(", "))
+        by_rule = scenario.has_rule and outcome["channel"] == "rule"
+        require(people <= clicked or by_rule, "nobody is made to answer", outcome)
+        enough = len(people) >= scenario.approvals_needed
+        require(enough, "as many people approve as must", outcome)
 
 
 def _check_told(click: Click, outcome: Json) -> None:
@@ -101,6 +109,8 @@ def check_delivery(scenario: Scenario, history: Json, outcome: Json, result: Res
     require(response["outcome"] == outcome["outcome"], "the response tells the outcome", response)
     said = [answer["selected"] for answer in response["answers"]]
     require(said == answers, "the response tells the answer", response)
+    edited = next((a["edited"] for a in outcome["answers"] if "edited" in a), None)
+    require(response.get("input") == edited, "the response tells what was edited", response)
     applied, started = stage.runs("applied"), stage.runs("started")
     if scenario.delivered != "late":
         require(not started, "no runner is started beside a living agent", started)
@@ -118,17 +128,25 @@ def check_delivery(scenario: Scenario, history: Json, outcome: Json, result: Res
         require(not result.repeated, "the agent gets it once", result)
         told = [list(answer.selected) for answer in result.answers]
         require(told == answers, "the agent gets the answer", result, outcome)
+        require(result.input == edited, "the agent gets what was edited", result, outcome)
 
 
 def check_cards(scenario: Scenario, history: Json, outcome: Json) -> None:
     """Shown; shown again only under the same id and saying so; and at last telling the truth."""
     stage = scenario.stage
+    if outcome["channel"] == "rule" and not history["cards"]:
+        require(not stage.cards(), "what a rule answers is shown nowhere", stage.cards())
+        return
     for channel in {"chat", "pager"} & set(scenario.channels):
-        cards = [card for card in stage.cards() if card["channel"] == channel]
+        mine = [card for card in stage.cards() if card["request_id"] == REQUEST_ID]
+        cards = [card for card in mine if card["channel"] == channel]
         shown = [card for card in cards if card["what"] == "shown"]
         [ref] = [ref for ref in history["cards"] if ref["channel"] == channel]
-        if ref["state"] == "failed":
-            require(ref["error"], "it is known why a card was not shown", ref)
+        if ref["state"] == "failed" or not ref["message_id"]:
+            # Somebody was first elsewhere: what may be there all the same is settled in vain.
+            told = [e for e in stage.events() if e["type"] == "show_failed"]
+            known = any(event["channel"] == channel and event["detail"] for event in told)
+            require(known, "it is known why a card was not shown", ref)
             continue
         if not shown and not ref["message_id"] and outcome["channel"] != channel:
             # It failed, and somebody answered elsewhere before it was tried again.
@@ -163,7 +181,7 @@ def check_events(scenario: Scenario, outcome: Json) -> None:
     kinds = {event["type"] for event in events}
     arrived = "dismissed" if scenario.delivered == "dismissed" else "delivered"
     expected = TOLD | {outcome["outcome"], arrived}
-    if scenario.outcome != "undeliverable":
+    if scenario.outcome != "undeliverable" and outcome["channel"] != "rule":
         expected |= {"shown"}
     require(kinds >= expected, "every step is in the event log", expected - kinds)
     numbers = Counter(event["seq"] for event in scenario.stage.events())

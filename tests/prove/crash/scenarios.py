@@ -21,12 +21,24 @@ from tests.prove.crash.stage import (
     PAUSE_SECONDS,
     REQUEST_ID,
     RUNNER,
+    Click,
     Json,
     Stage,
     until,
 )
 
-from agent_runner.asking import Asker, Option, Outcome, Question, Request, RequestId, Result
+from agent_runner.asking import (
+    Answer,
+    Approval,
+    Asker,
+    Option,
+    Outcome,
+    Permission,
+    Question,
+    Request,
+    RequestId,
+    Result,
+)
 
 SESSION = "session-1"
 LONG_SECONDS = 600.0
@@ -42,6 +54,13 @@ class Scenario:
     answer_ttl: ClassVar[str] = "7d"
     show_patience: ClassVar[str] = "5m"
     questions: ClassVar[tuple[Question, ...]] = (Question("Deploy?", options=YES_NO),)
+    approval: ClassVar[Approval | None] = None
+    permission: ClassVar[Permission | None] = None
+    approvals_needed: ClassVar[int] = 1
+    # What is chosen by whoever answers, as its label.
+    choice: ClassVar[str] = "Yes"
+    # Somebody's rule may answer in their place.
+    has_rule: ClassVar[bool] = False
     wait_seconds: ClassVar[float] = LONG_SECONDS
     # How it ends, and how that arrives.
     outcome: ClassVar[str] = "answered"
@@ -57,7 +76,7 @@ class Scenario:
 
     @classmethod
     def settings(cls, base: str) -> Json:
-        group: Json = {"channels": list(cls.channels)}
+        group: Json = {"channels": list(cls.channels), "approvals_needed": cls.approvals_needed}
         if cls.launcher:
             program = cls.program([sys.executable, str(RUNNER), cls.launcher, f"{base}/runs.jsonl"])
             group["launcher"] = {**program, "attempts": cls.attempts, "backoff": "10ms"}
@@ -101,6 +120,12 @@ class Scenario:
         """Do what else is needed until the question is closed."""
         await until(self.stage.is_closed, "the question to be closed")
 
+    def look_at_the_dead(self) -> None:
+        """Judge what a host that was killed has left."""
+
+    async def look_at_the_end(self, *, faultless: bool) -> None:
+        """Judge what only this scenario knows of; `faultless` if nothing was hit."""
+
     async def tear_down(self) -> None:
         if self.call is not None:
             self.call.cancel()
@@ -126,7 +151,11 @@ class Scenario:
         """Ask as a living agent, which waits."""
         self.asker = Asker(self.stage.mailbox, session_id=SESSION)
         request = Request(
-            self.questions, request_id=RequestId(REQUEST_ID), wait_seconds=self.wait_seconds
+            self.questions,
+            request_id=RequestId(REQUEST_ID),
+            wait_seconds=self.wait_seconds,
+            approval=self.approval,
+            permission=self.permission,
         )
         self.call = asyncio.create_task(_ask(self.asker, request))
 
@@ -237,6 +266,24 @@ class LiveLocal(Live):
     """The same where no card needs to be settled."""
 
     channels = ("local",)
+
+
+class Desk(Live):
+    """The answer is given at the agent's own terminal, and comes through the mailbox."""
+
+    @classmethod
+    def settings(cls, base: str) -> Json:
+        settings = super().settings(base)
+        settings["groups"][GROUP]["desk_answers"] = True
+        return settings
+
+    async def act(self) -> None:
+        assert self.asker
+        # Nobody is thanked there: whoever answers learns how it ended from the call.
+        self.stage.clicks.append(Click("ana", "Yes", 0, {}))
+        answers = [Answer("Deploy?", ("Yes",))]
+        await self.asker.answer_at_desk(RequestId(REQUEST_ID), "ana", answers)
+        await self.reach(self.stage.is_over, "the answer to be taken")
 
 
 class Drafts(Live):
@@ -526,13 +573,14 @@ class RestartLate(RestartAnswered):
         (self.stage.base / "go").touch()
 
 
-SCENARIOS: dict[str, type[Scenario]] = {
+QUESTIONS: dict[str, type[Scenario]] = {
     "ask": Ask,
     "show": Show,
     "show-around": ShowAround,
     "show-nowhere": ShowNowhere,
     "refuse": Refuse,
     "answer": LiveLocal,
+    "desk": Desk,
     "drafts": Drafts,
     "live": Live,
     "held": Held,

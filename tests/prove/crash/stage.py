@@ -102,6 +102,7 @@ class Click:
     status: int
     body: Json
     question: int | None = None
+    edited: Json | None = None
 
     def __str__(self) -> str:
         told = self.body.get("error") or (self.body.get("ending") or {}).get("summary", "")
@@ -165,6 +166,7 @@ class Stage:
     process: Forked | None = None
     hosts: int = 0
     url: str = ""
+    request_id: str = REQUEST_ID
     gate: Path | None = None
     tracers: dict[str, Tracer] = field(default_factory=dict)
     clicks: list[Click] = field(default_factory=list)
@@ -178,7 +180,7 @@ class Stage:
         return self.data / "ipc" / GROUP
 
     def file(self, folder: str) -> Path:
-        return self.mailbox / folder / f"{REQUEST_ID}.json"
+        return self.mailbox / folder / f"{self.request_id}.json"
 
     # The host.
 
@@ -260,9 +262,9 @@ class Stage:
 
     # People.
 
-    async def click(self, by: str, value: str, question: int | None = None) -> Click:
+    async def click(self, by: str, value: str, question: int | None = None, **more: Any) -> Click:
         """Answer as soon as the host knows the question; note and return what one is told."""
-        body: Json = {"values": [value], "by": by}
+        body: Json = {"values": [value], "by": by, **more}
         if question:
             body["question"] = question
         status, told = 404, {}
@@ -273,30 +275,31 @@ class Stage:
             status, told = await self.post("answer", body)
             if status == 404:
                 await asyncio.sleep(PAUSE_SECONDS)
-        self.clicks.append(Click(by, value, status, told, question))
+        self.clicks.append(Click(by, value, status, told, question, more.get("edited")))
         return self.clicks[-1]
 
     async def post(self, verb: str, body: Json) -> tuple[int, Json]:
         """Return status and reply. Status 0 if the host dies over it."""
-        return await self.http("POST", f"/api/questions/{REQUEST_ID}/{verb}", body)
+        return await self.http("POST", f"/api/questions/{self.request_id}/{verb}", body)
 
     async def http(self, method: str, path: str, body: Json | None = None) -> tuple[int, Any]:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.is_dead():
             try:
-                return await asyncio.to_thread(self._request, method, path, body)
+                return await asyncio.to_thread(self.request, method, path, body)
             except (OSError, http.client.HTTPException):
                 if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(PAUSE_SECONDS)
         return 0, {}
 
-    def _request(self, method: str, path: str, body: Json | None) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: Json | None, key: str = "") -> tuple[int, Any]:
+        """Return status and reply, with a key instead of the token if there is one."""
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(
             address.hostname or "", address.port, timeout=PATIENCE_SECONDS
         )
-        token = (self.data / "token").read_text().strip()
+        token = key or (self.data / "token").read_text().strip()
         sent = {"Authorization": f"Bearer {token}"}
         try:
             connection.request(method, path, json.dumps(body).encode() if body else None, sent)

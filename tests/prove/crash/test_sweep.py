@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 from tests.prove.conftest import SEED, Proof
 from tests.prove.crash import checks
-from tests.prove.crash.scenarios import SCENARIOS, Run, Scenario
+from tests.prove.crash.may_i import MAY_I, AtTheTerminal
+from tests.prove.crash.scenarios import QUESTIONS, Run, Scenario
 from tests.prove.crash.stage import (
     FAULTS,
     PATIENCE_SECONDS,
@@ -34,6 +35,7 @@ from tests.prove.crash.stage import (
     until,
 )
 
+SCENARIOS = QUESTIONS | MAY_I
 AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
 MAX_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
 ONLY = os.environ.get("CRASH_POINT", "")
@@ -111,6 +113,7 @@ async def _play(scenario: Scenario, point: Point | None, told: Told) -> None:
     told.hit = stage.hit()
     if told.hit and point and point.kills:
         await until(stage.is_dead, "the host that was killed to be gone")
+        scenario.look_at_the_dead()
         if point.fault == "TWICE":
             told.hit_again = await _kill_the_next(scenario, point.second())
     if stage.is_dead():
@@ -142,6 +145,10 @@ def _needs_a_person(scenario: Scenario) -> bool:
 
 
 async def _answer_as_somebody_else(scenario: Scenario) -> None:
+    if not scenario.questions:
+        for who in ("ben", "cy")[: scenario.approvals_needed]:
+            await scenario.stage.click(who, scenario.choice)
+        return
     if len(scenario.questions) == 1:
         await scenario.stage.click("ben", "No")
         return
@@ -157,7 +164,7 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
         checks.check_started(stage, scenario.status, scenario.told, sessions)
     elif scenario.outcome == "refused":
         checks.check_refusal(stage, hit=hit, killed=killed)
-    else:
+    elif not isinstance(scenario, AtTheTerminal):
         await stage.click("eve", "Yes")
         result = None
         if scenario.call is not None:
@@ -165,6 +172,7 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
         status, closed = await stage.http("GET", f"/api/questions/{REQUEST_ID}")
         checks.require(status == 200, "a closed question is found", status, closed)
         checks.check_question(scenario, result, hit=hit, killed=killed)
+    await scenario.look_at_the_end(faultless=not hit)
     if not killed and "events.jsonl" in hit:
         await stage.stop()  # it may rightly complain of a line that it could not write
     else:

@@ -19,6 +19,7 @@ from pynchy.bridge import workers
 from pynchy.bridge.lifecycle import Dismissed, advance
 from pynchy.config import LauncherSettings, Settings
 from pynchy.data_dir import DataFolder
+from pynchy.delivery_note import delivery_note
 from pynchy.host import running_host
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.launchers.command import CommandLauncher
@@ -258,5 +259,5 @@ def test_the_card_of_a_dismissed_answer_does_not_say_not_yet() -> None:
 
     dismissed = advance(undelivered, Dismissed("ana", NOON))
 
-    assert "Not delivered yet" in undelivered.delivery_note
-    assert dismissed.delivery_note == "Not delivered, and dismissed: no launcher"
+    assert "Not delivered yet" in delivery_note(undelivered)
+    assert delivery_note(dismissed) == "Not delivered, and dismissed: no launcher"

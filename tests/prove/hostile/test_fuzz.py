@@ -4,9 +4,10 @@ And what a reader accepts can be stored, shown and answered; and four times the 
 four times as long.
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +30,9 @@ from agent_runner.asking import wire as agent_wire
 from agent_runner.errors import BadArguments, BadFile
 from agent_runner.initial import load_initial
 from pynchy import wire
+from pynchy.audit import AuditLog
 from pynchy.bridge import matching
+from pynchy.calls import ToolCall
 from pynchy.channels import numbered
 from pynchy.channels.slack.blocks import CardLocation, CardMessage
 from pynchy.channels.slack.card_index import PostedCard
@@ -41,6 +44,11 @@ from pynchy.config.loading import read_settings
 from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
 from pynchy.model import RequestId as ModelRequestId
+from pynchy.permissions.card import approval_question, permission_question
+from pynchy.permissions.offers import derive
+from pynchy.permissions.rulebook import RuleBook
+from pynchy.permissions.rules import describe
+from pynchy.rule import Effect
 from pynchy.testing import NOON, make_pending
 
 SECONDS_FOR_ONE = 10.0
@@ -80,11 +88,23 @@ def read_request(data: bytes) -> None:
         raise
     assert wire.usable_id(request.request_id)
     if isinstance(request, wire.AskRequest):
-        questions = tuple(question.to_model() for question in request.questions)
+        questions = asked_of_people(request)
         pending = make_pending(request.request_id, questions=questions, title=request.title or "")
         assert wire.read_pending(wire.pending_json(pending)) == pending
         assert request.digest() == request.model_copy().digest()
         check_shown(pending)
+
+
+def asked_of_people(request: wire.AskRequest) -> tuple[Question, ...]:
+    """Return what people are asked, with the rule that they may make."""
+    if (wanted := request.approval) is not None:
+        risk = wanted.risk or ""
+        return (approval_question(wanted.action, wanted.details, wanted.preview, risk),)
+    if request.permission is None:
+        return tuple(question.to_model() for question in request.questions)
+    call = request.permission.to_model()
+    offered = derive(call) or ""
+    return (permission_question(call, offered and describe(offered)),)
 
 
 def check_refusal(refusal: MalformedRequest, data: bytes) -> None:
@@ -102,6 +122,49 @@ def read_beside_requests(data: bytes) -> None:
     assert isinstance(lease.session_id, str)
     assert isinstance(wire.read_claim(data), str | None)
     assert isinstance(wire.read_sequence(data), int | None)
+
+
+class RulesOfAnyKind:
+    """A book of rules on a file of any content."""
+
+    def __init__(self, folder: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._folder = folder
+        self._file = folder / "rules.json"
+        told = {"deny": ["Bash(git push *)"], "allow": ["Bash(ls)"]}
+        self._settings = Settings.model_validate({"groups": {"team": {"permissions": told}}})
+        self._audit = AuditLog(folder, max_bytes=1_000_000, max_files=2)
+        self._audit.open()
+
+    def close(self) -> None:
+        self._audit.close()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def read(self, data: bytes) -> None:
+        """Use the rules in every way: what is denied stays denied, and what is damaged as it is."""
+        self._file.write_bytes(data)
+        self._loop.run_until_complete(self._use(data))
+
+    async def _use(self, data: bytes) -> None:
+        book = RuleBook(self._settings, self._audit, lambda: NOON, self._folder)
+        await book.load()
+        is_damaged = book.problem() is not None
+        assert all(describe(rule.pattern) for rule in book.rules())
+        assert all(wire.rule_view(rule) for rule in book.rules())
+        push, look = (ToolCall("claude", "Bash", {"command": c}) for c in ("git push", "ls"))
+        denied = await book.decide(push, "team", "s1")
+        assert denied
+        assert denied.effect is Effect.DENY
+        allowed = await book.decide(look, "team", "s1")
+        assert not (allowed and is_damaged and allowed.effect is Effect.ALLOW)
+        assert (await book.look() is not None) == is_damaged
+        if is_damaged:
+            assert self._file.read_bytes() == data
+            return
+        again = RuleBook(self._settings, self._audit, lambda: NOON, self._folder)
+        await again.load()
+        assert again.rules() == book.rules()
 
 
 def read_response(data: bytes) -> None:
@@ -204,7 +267,7 @@ class Target:
 
 
 @pytest.fixture(scope="module")
-def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Target]]:
     path = tmp_path_factory.mktemp("fuzz") / "input"
 
     def read_settings_file(data: bytes) -> None:
@@ -219,6 +282,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
         path.write_bytes(data)
         assert is_request_id(load_initial(path).request_id)
 
+    rules = RulesOfAnyKind(tmp_path_factory.mktemp("rules"))
     known = [
         Target("requests", "requests", read_request, (MalformedRequest,)),
         Target("leases and receipts", "requests", read_beside_requests),
@@ -226,10 +290,12 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
         Target("responses", "responses", read_response, (BadFile,)),
         Target("initial", "initial", read_initial, (BadFile,)),
         Target("arguments", "arguments", read_arguments),
+        Target("rules", "rules", rules.read),
         Target("Slack", "slack", read_slack),
         Target("WhatsApp", "whatsapp", read_whatsapp),
     ]
-    return {target.name: target for target in known}
+    yield {target.name: target for target in known}
+    rules.close()
 
 
 # How many inputs each gets: (in the sample, in make prove, with PROVE=all).
@@ -240,6 +306,7 @@ VOLUME = {
     "responses": (400, 20_000, 100_000),
     "initial": (200, 8_000, 80_000),
     "arguments": (400, 20_000, 200_000),
+    "rules": (200, 4_000, 80_000),
     "Slack": (400, 20_000, 200_000),
     "WhatsApp": (400, 20_000, 200_000),
 }

@@ -6,7 +6,7 @@ Never a 500, always an `error` in JSON or a page, and a question that was not an
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote
@@ -18,27 +18,36 @@ from tests.core import make_core
 from tests.prove.conftest import SEED, Proof
 from tests.prove.hostile.fuzzing import TEXTS, Draw, Drawn, Seeded, corpus, mutate
 
+from pynchy.calls import ToolCall
 from pynchy.channels.base import LocalChannel, WebChannel
 from pynchy.config import Settings
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials
 from pynchy.http.context import HttpContext
+from pynchy.http.hook_keys import HOOK_PATH
+from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.pages import InboxPages
 from pynchy.http.sessions import SessionContext
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import BrowserKeys, SignIn
 from pynchy.launchers.run_log import LogChunk
-from pynchy.model import Option, PendingQuestion, Question
+from pynchy.model import GroupName, Kind, Option, PendingQuestion, Question
+from pynchy.permissions.card import approval_question, is_granted, permission_question
 from pynchy.safe_folder import Folder
 from pynchy.session import Session
 from pynchy.testing import FakeClock, MemorySessions, MemoryStore, make_pending
 
 TOKEN = "the-token"  # noqa: S105 - of a host that exists only here
+HOOK_KEY = "the-key-of-a-hook"
 QUESTIONS = (
     Question("Deploy?", options=(Option("Yes"), Option("No"))),
     Question("Where?", options=(Option("a"), Option("b"), Option("c")), multi_select=True),
     Question("Why?"),
 )
+KINDS = (Kind.QUESTION, Kind.PERMISSION, Kind.APPROVAL)
+CALL = ToolCall("claude", "Bash", {"command": "git push"}, "/srv/app")
+# One of these is in whatever says yes: its word, its label, or the number of an option ticked.
+YES = (b"pprove", b"lways", b"llow", b"option")
 HEADERS = (
     "content-length",
     "last-event-id",
@@ -57,7 +66,7 @@ HEADERS = (
     "if-none-match",
 )
 PATHS = (
-    *("/api/questions/{id}/answer",) * 4,
+    *("/api/questions/{id}/answer",) * 16,
     *(f"/api/questions/{{id}}{tail}" for tail in ("", "/decline", "/retry", "/dismiss", "/x")),
     *("/healthz", "/api/pending", "/api/history", "/api/events", "/api/sweep", "/", "//", "/api"),
     "/api/history?limit={x}&group={x}&outcome={x}",
@@ -68,8 +77,10 @@ PATHS = (
     *("/static/inbox-page.js", "/static/{x}", "/sw.js", "/manifest.webmanifest"),
     *("/api/sessions", "/api/sessions/{x}", "/api/sessions/{x}/log?after={x}"),
     "/api/sessions/{x}/stop",
+    *("/api/rules", "/api/rules?group={x}", "/api/rules/{x}/revoke"),
+    *(HOOK_PATH,) * 3,
 )
-METHODS = (*("POST",) * 4, "GET", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "X", "")
+METHODS = (*("POST",) * 14, "GET", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "X", "")
 
 
 @dataclass
@@ -81,6 +92,10 @@ class Reply:
 
 async def _no_output(_session: Session, after: int) -> LogChunk:
     return LogChunk("", after)
+
+
+def _hook_group(key: str) -> GroupName | None:
+    return GroupName("g1") if key == HOOK_KEY else None
 
 
 async def _nobody() -> list[LiveRunner]:
@@ -115,22 +130,28 @@ class House:
             expiry=core.expiry,
             history=self._store,
             audit=core.audit,
+            rules=core.rules,
             sign_in=sign_in,
             problems=_no_problems,
             groups=list,
             live_runners=_nobody,
-            remove_mailbox=lambda _: True,
-            session_context=SessionContext(core.tracker, core.control, _no_output, options),
+            seen_agents=list,
+            remove_group=lambda _: True,
+            session_context=SessionContext(
+                core.tracker, core.control, _no_output, options, core.index
+            ),
+            terminal=TerminalPermissions(core.connected, core.ask_handler, Folder(folder), options),
         )
         inbox = InboxPages(context)
-        passes = Credentials(TOKEN, "c", sign_in.browser)
+        passes = Credentials(TOKEN, "c", sign_in.browser, _hook_group)
         self._app = AuthMiddleware(
             make_api(context, inbox), inbox.ask_to_sign_in, passes, ["127.0.0.1"]
         )
         self._loop = asyncio.new_event_loop()
         self._sign_in = sign_in
         self._count = 0
-        self.question = self._ask()
+        self.kind = Kind.QUESTION
+        self._open = {kind: self._ask(kind) for kind in KINDS}
 
     def close(self) -> None:
         self._loop.close()
@@ -170,14 +191,31 @@ class House:
         now = self.ledger.index.get(self.question.key)
         same = now == self.question
         if now is None or now.ending is not None:
-            self.question = self._ask()
-        else:
-            self.question = now
+            now = self._ask(self.kind)
+        self._open[self.kind] = now
         return same
 
-    def _ask(self) -> PendingQuestion:
+    def was_granted(self, asked: PendingQuestion) -> bool:
+        """Say whether the permission or approval has been given."""
+        found = self._loop.run_until_complete(self.ledger.find(asked.key))
+        return found is not None and is_granted(found)
+
+    @property
+    def question(self) -> PendingQuestion:
+        """What the next request is about."""
+        return self._open[self.kind]
+
+    def _ask(self, kind: Kind) -> PendingQuestion:
         self._count += 1
-        pending = make_pending(f"q{self._count}", questions=QUESTIONS)
+        request_id = f"q{self._count}"
+        pending = make_pending(request_id, questions=QUESTIONS)
+        if kind is Kind.PERMISSION:
+            asked, offered = permission_question(CALL, "git push"), "Bash(git push)"
+            pending = replace(pending, questions=(asked,), call=CALL, offered_rule=offered)
+        elif kind is Kind.APPROVAL:
+            asked = approval_question("Deploy?", "To all.", "-a", "high")
+            pending = replace(pending, questions=(asked,), approvals_needed=2)
+        pending = replace(pending, kind=kind)
         self._loop.run_until_complete(self.ledger.record(pending))
         return pending
 
@@ -191,6 +229,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 def attempt(house: House, chance: Draw) -> int:
     """Make one request that is nearly right, judge what comes of it, and return its status."""
+    house.kind = KINDS[chance.below(len(KINDS))]
     scope = draw_scope(house, chance)
     body = mutate(chance, corpus("bodies"))
     cut = chance.below(len(body) + 1)
@@ -205,7 +244,10 @@ def attempt(house: House, chance: Draw) -> int:
         else:
             assert reply.headers[b"content-type"] == b"application/json"
             assert json.loads(reply.body)["error"]
+    asked = house.question
     assert house.is_unchanged() or reply.status in {200, 202}
+    if asked.kind is not Kind.QUESTION and house.was_granted(asked):
+        assert any(word in body for word in YES), f"taken for a yes: {body!r}"
     return reply.status
 
 
@@ -219,6 +261,8 @@ def draw_scope(house: House, chance: Draw) -> dict[str, Any]:
     if not chance.below(3):
         headers = {b"host": b"127.0.0.1"} | house.signed_in()
         headers |= {b"sec-fetch-site": b"same-origin", b"accept": b"text/html"}
+    if raw == HOOK_PATH and chance.below(8):
+        headers[b"authorization"] = f"Bearer {HOOK_KEY}".encode()
     for _ in range(chance.below(3)):
         name = HEADERS[chance.below(len(HEADERS))]
         headers[name.encode()] = TEXTS[chance.below(len(TEXTS))].encode("utf-8", "replace")

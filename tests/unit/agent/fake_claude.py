@@ -9,10 +9,13 @@ exit CODE      end
 pid PATH       write the number of this process
 deaf           pass over SIGTERM
 bare LINE      do what the line says if there is no prompt
+reply          wait for a reply to a request, and add it to the file FAKE_REPLIES
+remove PATH    remove a folder and all that is in it
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -22,7 +25,7 @@ PAUSE_SECONDS = 0.01
 
 
 def main() -> int:
-    prompt = sys.stdin.read()
+    prompt = read_prompt()
     Path(os.environ["FAKE_PROMPT"]).write_text(prompt)
     for line in lines(Path(os.environ["FAKE_SCRIPT"]).read_text(), is_bare=not prompt):
         word, _, rest = line.partition(" ")
@@ -39,13 +42,39 @@ def main() -> int:
         elif word == "wait":
             while not Path(rest).exists():
                 time.sleep(PAUSE_SECONDS)
-        elif word == "pid":
-            Path(rest).write_text(str(os.getpid()))
-        elif word == "deaf":
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         elif word == "exit":
             return int(rest)
+        else:
+            do(word, rest)
     return 0
+
+
+def do(word: str, rest: str) -> None:
+    if word == "pid":
+        Path(rest).write_text(str(os.getpid()))
+    elif word == "reply":
+        with Path(os.environ["FAKE_REPLIES"]).open("a") as file:
+            file.write(json.dumps(next_reply()) + "\n")
+    elif word == "remove":
+        shutil.rmtree(rest)
+    elif word == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def read_prompt() -> str:
+    """Return the prompt, however it is put: all of stdin, or the first message on it."""
+    if "--input-format" not in sys.argv:
+        return sys.stdin.read()
+    told = (json.loads(line) for line in iter(sys.stdin.readline, ""))
+    [content] = next(one for one in told if one["type"] == "user")["message"]["content"]
+    text: str = content["text"]
+    return text
+
+
+def next_reply() -> object:
+    """Return what we are told next in reply to a request; None if we are told nothing more."""
+    told = (json.loads(line) for line in iter(sys.stdin.readline, ""))
+    return next((one["response"] for one in told if one["type"] == "control_response"), None)
 
 
 def lines(script: str, *, is_bare: bool) -> list[str]:

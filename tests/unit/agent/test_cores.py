@@ -36,11 +36,36 @@ def after(argv: tuple[str, ...], option: str) -> str:
 
 
 def test_every_module_beside_the_base_is_an_agent() -> None:
-    assert cores.names() == ["claude", "codex", "opencode"]
+    assert cores.names() == ["acp", "claude", "codex", "opencode"]
     for name in cores.names():
-        assert cores.load(name).program == name
+        assert cores.load(name).program == ("" if name == "acp" else name)
     with pytest.raises(KeyError):
         cores.load("base")
+
+
+@pytest.mark.parametrize(
+    ("extra", "argv", "settings"),
+    [
+        ((), ("acp",), {}),
+        (("--model", "a/b", "--agent=plan"), ("acp",), {"model": "a/b", "default_agent": "plan"}),
+        (
+            ("--pure", "--log-level", "WARN", "-m=x"),
+            ("acp", "--pure", "--log-level", "WARN"),
+            {"model": "x"},
+        ),
+        (("--thinking",), ("run", "--format", "json", "--thinking"), {}),
+        (("--model", "x", "--auto"), ("run", "--format", "json", "--model", "x", "--auto"), {}),
+    ],
+)
+def test_opencode_speaks_acp_unless_an_option_is_for_run_alone(
+    extra: tuple[str, ...], argv: tuple[str, ...], settings: dict[str, str]
+) -> None:
+    command = cores.load("opencode").command(replace(start(), extra=extra))
+
+    config = json.loads(command.env["OPENCODE_CONFIG_CONTENT"])
+    assert command.argv == ("opencode", *argv)
+    assert (command.talk is not None) == (argv[0] == "acp")
+    assert {name: config[name] for name in ("model", "default_agent") if name in config} == settings
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "opencode"])
@@ -82,7 +107,8 @@ def test_claude_calls_the_hook_before_the_one_tool_that_asks(
 
     [entry] = json.loads(after(command.argv, "--settings"))["hooks"]["PreToolUse"]
     called = {"type": "command", "command": "'/usr/bin/py thon' -m hook", "timeout": 90}
-    assert entry == {"matcher": matcher, "hooks": [called]}
+    tools = f"{matcher}|mcp__pynchy__request_approval"
+    assert entry == {"matcher": tools, "hooks": [called]}
     assert after(command.argv, "--disallowedTools") == withheld
     assert command.env["PYNCHY_LEASE"] == "l1"
     assert "--settings" not in cores.load("claude").command(start()).argv
@@ -143,11 +169,11 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
 @pytest.mark.parametrize(
     ("agent", "line", "expected"),
     [
-        ("claude", {"type": "result", "subtype": "success", "is_error": False}, []),
+        ("claude", {"type": "result", "subtype": "success", "is_error": False}, [base.TurnEnded]),
         (
             "claude",
             {"type": "result", "subtype": "error_max_turns", "is_error": True},
-            [base.Failed("error_max_turns")],
+            [base.Failed("error_max_turns"), base.TurnEnded],
         ),
         (
             "claude",
@@ -168,24 +194,24 @@ ASKED = {"server": "pynchy", "tool": "ask_user", "type": "mcp_tool_call"}
                     {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "rm -r x"}}
                 ],
             },
-            [base.Denied("t1", "Bash: rm -r x")],
+            [base.Denied("t1", "Bash: rm -r x"), base.TurnEnded],
         ),
         ("claude", "No conversation found with session ID: x", [base.NoSession]),
         ("claude", "Error: No deferred tool marker found in it.", [base.NotParked]),
         (
             "claude",
             {"type": "result", "subtype": "success", "stop_reason": "tool_deferred"},
-            [base.Parked],
+            [base.Parked, base.TurnEnded],
         ),
         (
             "claude",
             {"type": "result", "is_error": True, "stop_reason": "tool_deferred_unavailable"},
-            [base.NotParked, base.Failed],
+            [base.NotParked, base.Failed, base.TurnEnded],
         ),
         (
             "claude",
             {"type": "result", "is_error": True, "result": "No conversation found"},
-            [base.NoSession, base.Failed],
+            [base.NoSession, base.Failed, base.TurnEnded],
         ),
         ("codex", {"type": "thread.started", "thread_id": "t1"}, [base.Named("t1")]),
         ("codex", {"type": "turn.started"}, []),
@@ -300,3 +326,101 @@ def test_codex_resumes_a_session_that_it_named_itself_by_that_name() -> None:
 
     assert command.argv[-3:] == ("resume", named.session_id, "-")
     assert "resume" not in cores.load("codex").command(replace(named, resumes=False)).argv
+
+
+class TalkingClaude:
+    """The other end of Claude Code's stdin and stdout."""
+
+    def __init__(self) -> None:
+        talk = cores.load("claude").command(start()).talk
+        assert talk is not None
+        self.read = talk.read
+        self.begun = [json.loads(line) for line in talk.begin("Do it.").splitlines()]
+
+    def wants(self, call_id: str, **given: Any) -> base.PermissionWanted:
+        asked = {"subtype": "can_use_tool", "tool_name": "Bash", "input": given}
+        request = {**asked, "tool_use_id": call_id}
+        line = {"type": "control_request", "request_id": f"r-{call_id}", "request": request}
+        [wanted] = self.read(json.dumps(line))
+        assert isinstance(wanted, base.PermissionWanted)
+        return wanted
+
+    def ended(self, call_id: str, event: str = "PostToolUse") -> Any:
+        """Tell that a call has ended, and return what the model is to read beside its result."""
+        told = {"hook_event_name": event, "tool_use_id": call_id}
+        request = {"subtype": "hook_callback", "callback_id": "x", "input": told}
+        line = {"type": "control_request", "request_id": "h1", "request": request}
+        [sent] = self.read(json.dumps(line))
+        assert isinstance(sent, base.Send)
+        return response(sent.text)
+
+
+def response(line: str) -> Any:
+    said = json.loads(line)
+    assert (said["type"], said["response"]["subtype"]) == ("control_response", "success")
+    return said["response"]["response"]
+
+
+def test_claude_is_told_to_tell_of_the_ends_of_calls_before_the_prompt() -> None:
+    first, second = TalkingClaude().begun
+
+    assert (first["type"], first["request"]["subtype"]) == ("control_request", "initialize")
+    assert set(first["request"]["hooks"]) == {"PostToolUse", "PostToolUseFailure"}
+    assert second["message"]["content"][0]["text"] == "Do it."
+
+
+def test_claude_makes_the_call_as_it_was_edited_and_its_model_reads_so_once() -> None:
+    claude = TalkingClaude()
+    edited = base.Verdict(is_allowed=True, words="Ana changed it.", input={"command": "ls -l"})
+    wanted = claude.wants("c1", command="ls")
+
+    assert wanted.editable
+    assert response(wanted.reply(edited)) == {
+        "behavior": "allow",
+        "updatedInput": {"command": "ls -l"},
+    }
+    assert claude.ended("c2") == {}
+    assert claude.ended("c1", "PostToolUseFailure")["hookSpecificOutput"] == {
+        "hookEventName": "PostToolUseFailure",
+        "additionalContext": "Ana changed it.",
+    }
+    assert claude.ended("c1") == {}
+
+
+def test_claude_makes_a_call_as_it_was_where_nobody_has_edited_it() -> None:
+    claude = TalkingClaude()
+
+    allowed = response(claude.wants("c1", command="ls").reply(base.Verdict(is_allowed=True)))
+
+    assert allowed == {"behavior": "allow", "updatedInput": {"command": "ls"}}
+    assert claude.ended("c1") == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "control_request"},
+        {"type": "control_request", "request_id": 1, "request": {"subtype": "hook_callback"}},
+        {"type": "control_response", "response": {"subtype": "error"}},
+    ],
+)
+def test_what_has_no_name_to_answer_to_is_passed_over(line: Any) -> None:
+    assert list(TalkingClaude().read(json.dumps(line))) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("gemini", "--acp"), "gemini"),
+        (("/usr/bin/opencode", "acp"), "opencode"),
+        (("npx", "-y", "@zed-industries/claude-agent-acp@0.49.0"), "claude-agent-acp"),
+        (("/usr/bin/npx", "--package", "x", "codex-acp"), "codex-acp"),
+        (("uvx", "--from=x", "some-agent==1.2", "--acp"), "some-agent==1.2"),
+        (("npx",), "npx"),
+        (("npx", "-y", "-p"), "npx"),
+    ],
+)
+def test_a_card_names_the_program_and_not_what_fetches_it(
+    command: tuple[str, ...], name: str
+) -> None:
+    assert base.name_of(command) == name

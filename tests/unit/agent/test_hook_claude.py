@@ -313,3 +313,27 @@ def test_a_built_in_question_that_nobody_answers_in_time_stays_open(hooks: Hooks
     assert decision["permissionDecision"] == "deny"
     assert "Silence is not consent" in decision["permissionDecisionReason"]
     assert hooks.mailbox.names("*") == [f"{REQUEST_ID}.json"]
+
+
+async def test_an_approval_is_parked_as_a_question_is(hooks: Hooks) -> None:
+    approval = {"action": "Deploy 2.1?", "risk": "high"}
+    request_id = request_id_of("s1", f"/{CALL}", approval)
+    hooks.transcript.write_text(line(CALL))
+    fired = {"tool_name": "mcp__pynchy__request_approval", "tool_input": approval}
+
+    process = hooks.fire(fired)
+    asked = await hooks.asked(request_id)
+    (hooks.mailbox.tasks / f"{request_id}.json").unlink()
+
+    assert asked["approval"] == approval
+    assert hooks.decided(process)["permissionDecision"] == "defer"
+
+
+def test_a_wrong_call_for_an_approval_is_left_to_the_tool(hooks: Hooks) -> None:
+    fired = {"tool_name": "mcp__pynchy__request_approval", "tool_input": {"questions": []}}
+
+    assert hooks.decided(hooks.fire(fired)) == {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "allow",
+    }
+    assert not list(hooks.mailbox.tasks.glob("*.json"))

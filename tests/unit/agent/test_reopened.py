@@ -1,6 +1,5 @@
 """A session that is opened again by hand is told what was answered while it was closed."""
 
-import io
 import json
 import os
 from pathlib import Path
@@ -15,19 +14,17 @@ from agent_runner.hooks import claude
 class Hook:
     """Claude Code's side: it fires events, and reads what is printed."""
 
-    def __init__(self, mailbox: Folders, state: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, mailbox: Folders, state: Path) -> None:
         self.mailbox = mailbox
         self._environ = {"PYNCHY_STATE_DIR": str(state)}
-        self._patch = patch
 
     def fire(self, event: str, session_id: str = "s1", **fields: Any) -> None:
         body = {"hook_event_name": event, "session_id": session_id, **fields}
         self.fire_raw(json.dumps(body).encode())
 
     def fire_raw(self, data: bytes) -> None:
-        self._patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
         mailboxes = [self.mailbox.path, self.mailbox.path / "no-such"]
-        assert claude.tell_missed(mailboxes, self._environ) == 0
+        assert claude.tell_missed(mailboxes, self._environ, data) == 0
 
     def answer(self, request_id: str, session_id: str) -> None:
         body = {
@@ -46,8 +43,8 @@ class Hook:
 
 
 @pytest.fixture
-def hook(mailbox: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hook:
-    return Hook(mailbox, tmp_path / "state", monkeypatch)
+def hook(mailbox: Folders, tmp_path: Path) -> Hook:
+    return Hook(mailbox, tmp_path / "state")
 
 
 def test_what_was_answered_meanwhile_is_told_and_received_when_the_model_has_replied(

@@ -553,3 +553,10 @@ def test_the_program_is_told_the_folder_that_it_runs_in(runs: Runs) -> None:
     runs.run([], ANSWER, PWD="/somewhere/else")  # noqa: S106 - a folder
 
     assert shown.read_text() == os.path.realpath(Path.cwd())
+
+
+def test_acp_without_a_program_says_how_to_name_one(runs: Runs) -> None:
+    code, output = runs.run([], ANSWER, "--agent", "acp")
+
+    assert code == 2
+    assert "-- gemini --acp" in output

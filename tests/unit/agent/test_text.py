@@ -5,8 +5,10 @@ import pytest
 from agent_runner.asking import Answer, Outcome, RequestId, Result
 from agent_runner.asking.text import (
     describe,
+    describe_allowed,
     describe_asked,
     describe_late,
+    describe_permission,
     describe_withdrawal,
     is_error,
     waiting_message,
@@ -85,3 +87,41 @@ def test_a_withdrawal_says_how_it_went() -> None:
 def test_progress_tells_the_time(seconds: float, words: str) -> None:
     assert words in waiting_message(seconds, picked_up=True)
     assert "no pynchy host" in waiting_message(seconds, picked_up=False)
+
+
+def test_a_call_that_a_rule_denies_is_not_told_as_a_persons_words() -> None:
+    denied = (Answer("May I?", selected=("Deny",), text="A rule of the group denies this."),)
+    by_rule = Result(Q1, Outcome.ANSWERED, denied, answered_by="rule h3kd7p", channel="rule")
+    by_person = Result(Q1, Outcome.ANSWERED, denied, answered_by="Ana", channel="slack")
+
+    assert describe_permission(by_rule) == (
+        "A rule of the group denies this (rule h3kd7p); nobody was asked. Do not do the same in "
+        "another way."
+    )
+    assert describe_permission(by_person).startswith("Ana did not allow this. They say: ")
+
+
+def test_a_yes_alone_needs_no_words() -> None:
+    assert describe_allowed("ana", "", {"command": "ls"}, None) == ""
+
+
+def test_what_goes_with_a_yes_is_told_word_for_word() -> None:
+    told = describe_allowed(None, "but “slowly”\nplease", {"command": "ls"}, None)
+
+    assert told == "A person allowed this call. They say: but “slowly”\nplease"
+
+
+def test_an_edited_call_is_told_field_by_field_with_what_it_was() -> None:
+    given = {"key": "A", "count": 1, "same": [1], "gone": {"x": None}}
+    edited = {"key": "B", "count": 2, "same": [1], "more": True}
+
+    head, *changes = describe_allowed("ana", "so", given, edited).split("\n\n")
+
+    assert head.startswith("ana changed this call before they allowed it.")
+    assert changes == [
+        "key: B\nYou had: A",
+        "count: 2\nYou had: 1",
+        'gone was left out. You had: {"x": null}',
+        "more: true\nYou had none.",
+        "They say: so",
+    ]

@@ -38,7 +38,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("LOGNAME", "ana")
     monkeypatch.chdir(tmp_path)
 
-    def invoke(*arguments: str) -> Result:
-        return CliRunner().invoke(cli, arguments, prog_name="pynchy")
+    def invoke(*arguments: str, typed: str | None = None) -> Result:
+        return CliRunner().invoke(cli, arguments, input=typed, prog_name="pynchy")
 
     return invoke

@@ -77,7 +77,7 @@ def complete(words: str, data: Path, cwd: Path | None = None) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
-@pytest.mark.parametrize("command", ["answer", "decline", "retry", "show"])
+@pytest.mark.parametrize("command", ["answer", "approve", "decline", "deny", "retry", "show"])
 def test_ids_are_completed_from_the_running_host(host: Host, command: str) -> None:
     short_id = host.ask("Why?")
 

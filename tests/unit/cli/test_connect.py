@@ -317,7 +317,7 @@ def test_claude_code_calls_a_hook_that_tells_what_a_session_missed(home: Path, r
     own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}
     settings.write_text(json.dumps(own))
 
-    run("connect", "claude", "--yes")
+    run("connect", "claude", "--yes", "--permissions", "off")
     connected = json.loads(settings.read_text())["hooks"]
     run("connect", "claude", "--yes", "--data-dir", str(home / "other"))
     moved = json.loads(settings.read_text())["hooks"]
@@ -385,6 +385,7 @@ def test_doctor_lists_the_tools_through_each_connection(run: Run) -> None:
 
     found = connections(run)
 
+    assert found.pop("claude permissions (user)")["status"] == "ok"
     assert set(found) == {*(f"{one} (user)" for one in PROGRAMS), "codex (project)"}
     for finding in found.values():
         assert finding["status"] == "ok", finding

@@ -12,9 +12,8 @@ from tests.unit.cli.support import Host, Run
 
 from pynchy.cli.doctor.machine import check_clock, check_inotify, check_python
 from pynchy.cli.doctor.settings import check_groups
-from pynchy.config import Settings
+from pynchy.config import ChannelSettings, HttpSettings, Settings
 from pynchy.config.loading import read_settings
-from pynchy.config.models import ChannelSettings, HttpSettings
 from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.findings import Finding, Status
 
@@ -238,6 +237,20 @@ def only(findings: list[Finding], word: str) -> Finding:
         ({"launcher": {"command": ["sh"], "cwd": "/no/such"}}, "/no/such", Status.PROBLEM),
         ({"channels": ["slack"]}, "nobody may answer", Status.PROBLEM),
         ({"channels": ["slack", "local"]}, "nobody may answer", Status.WARNING),
+        (
+            {
+                "channels": ["slack", "local"],
+                "allowed_users": {"slack": ["U1"]},
+                "approvers": {"slack": []},
+            },
+            "nobody may approve or allow in slack",
+            Status.WARNING,
+        ),
+        (
+            {"allowed_users": {"local": ["ana"]}, "approvers": {"local": ["ana"]}},
+            "approvers.local has no effect",
+            Status.WARNING,
+        ),
         ({"channels": ["slack", "local"]}, "is down: slack", Status.WARNING),
         (
             {"channels": ["slack"], "allowed_users": {"slack": ["U1"]}},
@@ -283,6 +296,20 @@ def test_a_known_agent_must_be_there_with_what_runs_it(
 
     assert only(found, word).status is expected
     assert (expected is Status.OK) == (not [f for f in found if f.status is Status.PROBLEM])
+
+
+def test_a_program_that_speaks_acp_must_be_there(tmp_path: Path) -> None:
+    for name in ("agent_runner", "gemini"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o700)
+    runner, env = str(tmp_path / "agent_runner"), {"PATH": str(tmp_path)}
+    launcher = {"kind": "process", "agent": "acp", "runner": runner, "env": env}
+
+    there = groups(tmp_path, launcher={**launcher, "acp_command": ["gemini", "--acp"]})
+    missing = groups(tmp_path, launcher={**launcher, "acp_command": ["goose", "acp"]})
+
+    assert only(there, "started and resumed as gemini").status is Status.OK
+    assert only(missing, "agent program goose is not on the PATH").status is Status.PROBLEM
 
 
 def box(

@@ -59,9 +59,15 @@ def test_programs_get_json(host: Host, run: Run) -> None:
             "problems": [],
             "agents": 0,
             "agents_waiting": 0,
+            "agents_working": 0,
+            "agents_idle": 0,
             "waiting": 1,
             "urgent": 0,
             "undelivered": 0,
+            "permissions_pending": 0,
+            "permissions_guessed": 0,
+            "questions_pending": 1,
+            "todos": 0,
         }
 
 

@@ -142,6 +142,15 @@ def test_markdown_is_rendered() -> None:
         assert part in html
 
 
+def test_a_change_that_is_fenced_as_a_diff_is_marked_without_a_head() -> None:
+    html = str(markdown.render("```diff\n same\n-old\n--- a comment\n+<b>new\n```"))
+
+    assert '<span class="del">-old\n</span><span class="del">--- a comment\n</span>' in html
+    assert '<span class="add">+&lt;b&gt;new\n</span>' in html
+    assert '<span class="line"> same\n</span>' in html
+    assert "class" not in str(markdown.render("```\n-old\n```"))
+
+
 def test_a_diff_is_told_from_other_text() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
 

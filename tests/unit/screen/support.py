@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,6 +34,10 @@ class HandClock:
         return Clock(lambda: datetime.now(UTC) + self._ahead, lambda: self._passed)
 
 
+class NotDrawnYetError(Exception):
+    """A part of the screen is being put up, and cannot be drawn before that is done."""
+
+
 class Person:
     """What somebody sees and does."""
 
@@ -47,7 +51,12 @@ class Person:
         # As app.export_screenshot does it, which makes a drawing of it: slow, and not to be read.
         app = self.pilot.app
         behind = app._background_screens  # noqa: SLF001
-        drawn = app.screen._compositor.render_update(full=True, screen_stack=behind)  # noqa: SLF001
+        try:
+            drawn = app.screen._compositor.render_update(full=True, screen_stack=behind)  # noqa: SLF001
+        except KeyError as exc:
+            if "COMPONENT_CLASSES" not in str(exc):
+                raise
+            raise NotDrawnYetError from exc
         assert isinstance(drawn, LayoutUpdate)
         return "\n".join("".join(strip.text for strip in line) for line in drawn.strips)
 
@@ -73,14 +82,34 @@ class Person:
 
     async def until(self, look: Callable[[], Any], what: object = "") -> Any:
         deadline = time.monotonic() + WAIT_SECONDS
-        while not (found := look()):
-            assert time.monotonic() < deadline, f"waited in vain for {what}:\n{self.screen}"
+        while True:
+            with suppress(NotDrawnYetError):
+                if found := look():
+                    return found
+                assert time.monotonic() < deadline, f"waited in vain for {what}:\n{self.screen}"
             await self.pilot.pause(0.05)
-        return found
 
     async def wait_out_deafness(self) -> None:
         self.clock.pass_seconds(0.5)
         await self.pilot.pause()
+
+    async def mark(self, key: str, marked: str) -> None:
+        """Choose an option; what changes under one's hands takes no key for a moment."""
+
+        def look() -> bool:
+            return marked in self.screen
+
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not await self._is_drawn(look):
+            assert time.monotonic() < deadline, f"{key} does not give {marked}:\n{self.screen}"
+            await self.wait_out_deafness()
+            await self.pilot.press(key)
+
+    async def _is_drawn(self, look: Callable[[], bool]) -> bool:
+        while True:
+            with suppress(NotDrawnYetError):
+                return look()
+            await self.pilot.pause(0.05)
 
     async def look_at(self, *texts: str) -> None:
         """See it, and take the time that a person takes."""

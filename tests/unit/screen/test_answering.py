@@ -419,3 +419,15 @@ async def test_n_goes_to_the_next_that_waits_and_from_the_last_to_the_first(desk
         for name in ("one", "two", "three", "one"):
             await person.look_at(f"task {name}")
             await person.press("n")
+
+
+async def test_deny_and_decline_stood_side_by_side(desk: Desk) -> None:
+    short_id = await desk.ask(questions=[], approval={"action": "Deploy 2.1?"})
+
+    async with desk.sit_down() as person:
+        await person.look_at("Deploy 2.1?", "( ) Deny")
+        assert "Decline" not in person.screen
+        await person.press("d")
+        await person.see("Choose Deny")
+
+        assert (await desk.question(short_id))["ending"] is None

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.cli.support import Host, until
 from tests.unit.screen.support import DEPLOY, Desk, HandClock
 
+from pynchy.cli.events import read_events
 from pynchy.cli.screen import keymap, side_screens
 from pynchy.cli.screen.saved_state import DraftPart, SavedState
 from pynchy.config import Settings
@@ -121,6 +122,8 @@ async def test_who_waits_is_listed_and_an_answer_is_delivered_again(desk: Desk, 
         await person.see("Choose an answer that was not delivered first.")
         await person.press("j", "r")
         await person.see("Trying again.")
+        # The screen says so also before: only what has failed again can be let go of.
+        await person.until(lambda: count_undelivered(host) == 2, "the second failure")
         await person.see("answer not delivered")
         await person.press("x")
         await person.see("No longer kept; history has it.")
@@ -128,6 +131,10 @@ async def test_who_waits_is_listed_and_an_answer_is_delivered_again(desk: Desk, 
         await person.press("escape")
         await person.see("● live")
         await person.see_no_more("not delivered")
+
+
+def count_undelivered(host: Host) -> int:
+    return sum(event["type"] == "undelivered" for event in read_events(host.data.audit))
 
 
 def finish(host: Host, short_id: str, answer: str) -> None:

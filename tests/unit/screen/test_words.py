@@ -53,6 +53,17 @@ def test_no_depth_or_length_of_markdown_is_too_much() -> None:
         assert markdown(text) is not None
 
 
+def test_a_change_that_is_fenced_as_a_diff_is_coloured_without_a_head() -> None:
+    text = markdown("```diff\n same\n-old\n--- a comment\n+new\n```")
+
+    styles = {text.plain[s.start : s.end]: str(s.style) for s in text.spans}
+    assert styles["-old"] == styles["--- a comment"] == "red"
+    assert styles["+new"] == "green"
+    assert styles.get(" same", "") == ""
+    plain = markdown("```sh\n-old\n```")
+    assert "red" not in {str(span.style) for span in plain.spans}
+
+
 def test_a_diff_is_coloured_and_code_is_not_read_as_one() -> None:
     styles = {line.plain: [str(span.style) for span in line.spans] for line in code(DIFF).split()}
 

@@ -38,9 +38,10 @@ _EXITS: Mapping[type[AgentRunnerError], Exit] = {
 _EPILOG = """\
 example:  agent_runner --initial /ipc/input/4f2a/initial.json --agent codex -- -m gpt-5-codex
 
-What follows `--` is handed to the agent program. Exit codes: 0 finished, 1 the agent failed,
-2 usage, 3 no usable initial.json, 4 no mailbox, 5 no such program, 6 the program is without the MCP
-server for ask_user, 7 the program does not know the session, 143 stopped by a signal.
+What follows `--` is handed to the agent program; with --agent acp it is the program itself.
+Exit codes: 0 finished, 1 the agent failed, 2 usage, 3 no usable initial.json, 4 no mailbox, 5 no
+such program, 6 the program is without the MCP server for ask_user, 7 the program does not know the
+session, 143 stopped by a signal.
 """
 
 
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agent = options.agent or os.environ.get("PYNCHY_AGENT") or DEFAULT_AGENT
     if agent not in cores.names():
         parser.error(f"there is no agent {agent!r}; there are {', '.join(cores.names())}")
+    if not cores.load(agent).program and not options.extra:
+        parser.error(f"the agent {agent} needs the program's command, such as: -- gemini --acp")
     try:
         return run(*_job(agent, options, parser))
     except AgentRunnerError as exc:

@@ -63,6 +63,9 @@ class Program:
         except OSError as exc:
             what = f"{command.argv[0]} cannot be started: {exc.strerror}"
             raise ProgramMissing(what) from exc
+        self._talk = command.talk
+        self._sending = threading.Lock()
+        self.is_told_to_end = False
         self._lines: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
 
     def lines(self, prompt: str) -> Iterator[Line]:
@@ -85,17 +88,49 @@ class Program:
         insist.daemon = True
         insist.start()
 
+    def end_within(self, seconds: float) -> None:
+        """Make it end if it has not done so by itself when so many seconds are over."""
+
+        def insist() -> None:
+            self.is_told_to_end = self._process.poll() is None
+            self.ask_to_end()
+
+        later = threading.Timer(seconds, insist)
+        later.daemon = True
+        later.start()
+
     def end(self) -> None:
         """Make it end, and return when it has. An ended program is left as it is."""
         if self._process.poll() is None:
             self.ask_to_end()
             self._process.wait()
 
+    def send(self, text: str) -> bool:
+        """Write to its stdin. False if it does not read any more."""
+        stdin = self._process.stdin
+        if stdin is None:
+            return False
+        with self._sending:
+            try:
+                stdin.write(text.encode())
+                stdin.flush()
+            except (OSError, ValueError):  # it has ended, or its stdin was closed
+                return False
+        return True
+
+    def end_input(self) -> None:
+        """Close its stdin: there is nothing more to come."""
+        # A program that ends early does not read it all.
+        with self._sending, suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
     def _feed(self, prompt: str) -> None:
-        if self._process.stdin is not None:
-            # A program that ends early does not read it all.
-            with suppress(OSError), self._process.stdin as stdin:
-                stdin.write(prompt.encode())
+        if self._talk is not None:
+            self.send(self._talk.begin(prompt))
+        else:
+            self.send(prompt)
+            self.end_input()
 
     def _read(self, stream: IO[bytes] | None) -> None:
         while stream is not None and (line := stream.readline(_MAX_LINE_BYTES)):

@@ -21,10 +21,13 @@ from agent_runner.cores import base
 from agent_runner.cores.base import AgentEvent, Command, Core, Start
 from agent_runner.errors import Exit
 from agent_runner.initial import FirstPrompt, Initial, acknowledge
+from agent_runner.permissions import PermissionAsker, RunningAgent
 from agent_runner.program import Line, Lookout, Program, kept_alive
 from agent_runner.session_ids import SessionIds
 
 TYPE_EVENT = "session:event"
+# A model that tries again and again what a rule denies would never end by itself.
+MOST_DENIED = 100
 
 _MAX_DETAIL_CHARACTERS = 500
 
@@ -82,6 +85,11 @@ class Job:
     goes_on: bool = False
 
     @property
+    def program(self) -> str:
+        """What the program is called, to people."""
+        return self.core.program or base.name_of(self.extra)
+
+    @property
     def parked_on(self) -> str:
         """The question that the session was parked on and is resumed for, if so."""
         if isinstance(self.initial, Initial) and self.initial.parked:
@@ -111,11 +119,18 @@ def run(job: Job, environ: Mapping[str, str]) -> Exit:
     with kept_alive(mailbox.tasks, job.session_id, say) as lease:
         job = replace(job, hook=_hook(mailbox, lease))
         for way in [_going_on(job), job] if job.parked_on else [job]:
-            run = _Run(way, teller, Lookout(mailbox.tasks, job.session_id, lease))
+            permissions = PermissionAsker(mailbox, _asking(job, lease, environ), say)
+            lookout = Lookout(mailbox.tasks, job.session_id, lease)
+            run = _Run(way, teller, lookout, permissions)
             end = run.from_start_to_end(environ)
             if not run.needs_prompt:
                 break
         return end
+
+
+def _asking(job: Job, lease: str, environ: Mapping[str, str]) -> RunningAgent:
+    agent, task = environ.get("PYNCHY_AGENT", job.agent), environ.get("PYNCHY_TASK", "")
+    return RunningAgent(job.program, job.session_id, agent, task, lease)
 
 
 def _going_on(job: Job) -> Job:
@@ -141,11 +156,16 @@ def _hook(mailbox: Mailbox, lease: str) -> base.HookCommand | None:
 class _Run:
     """One process of the program and what is known of it."""
 
-    def __init__(self, job: Job, teller: HostReporter, lookout: Lookout) -> None:
+    def __init__(
+        self, job: Job, teller: HostReporter, lookout: Lookout, permissions: PermissionAsker
+    ) -> None:
         called = str(lookout.called)
         self._job = replace(job, server=job.server.with_env(PYNCHY_CALLED=called))
         self._teller = teller
         self._lookout = lookout
+        self._permissions = permissions
+        self._program: Program | None = None
+        self._command = Command(())
         self._taken_in = False
         self._receipt_lack = ""
         self._taking_in = threading.Lock()
@@ -185,7 +205,8 @@ class _Run:
         # Before there is a program: a signal in between must not leave it behind.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stopped)
-        program = Program(command, environ)
+        self._command = command
+        program = self._program = Program(command, environ)
         try:
             self._stop = program.ask_to_end
             if self._trouble is not None:
@@ -197,6 +218,7 @@ class _Run:
                 for line in program.lines("" if goes_on else self._job.initial.prompt):
                     self._read(line)
         finally:
+            self._permissions.close()
             program.end()
         return self._end(program.exit_code())
 
@@ -211,13 +233,18 @@ class _Run:
     def _end(self, code: int) -> tuple[Exit, str]:
         if self._trouble is not None:
             return self._trouble
-        if code:
+        if self._permissions.is_parked:
+            # However it has ended, that was our doing.
+            self._parked = True
+            return Exit.FINISHED, ""
+        stopped = self._program is not None and self._program.is_told_to_end
+        if code and not stopped:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return Exit.FAILED, f"{self._job.core.program} ended with {how}"
+            return Exit.FAILED, f"{self._job.program} ended with {how}"
         if self._receipt_lack:
             return Exit.FAILED, self._receipt_lack
         if not self._taken_in:
-            return Exit.FAILED, f"{self._job.core.program} ended before its model said anything"
+            return Exit.FAILED, f"{self._job.program} ended before its model said anything"
         return Exit.FINISHED, self._what_was_denied()
 
     def _what_was_denied(self) -> str:
@@ -227,9 +254,15 @@ class _Run:
         return f"{calls} not allowed: {'; '.join(self._denied.values())}"
 
     def _read(self, line: Line) -> None:
-        read = self._job.core.read_error if line.is_error else self._job.core.read
+        if line.is_error:
+            read = self._job.core.read_error
+        else:
+            read = self._command.talk.read if self._command.talk else self._job.core.read
         for sign in read(line.text):
-            self._heed(sign)
+            # A call that is put off ends the program, and is not denied.
+            is_told = self._permissions.is_parked and isinstance(sign, base.Denied | base.Failed)
+            if not is_told:
+                self._heed(sign)
 
     def _heed(self, sign: AgentEvent) -> None:
         match sign:
@@ -241,12 +274,19 @@ class _Run:
                 say(text)
             case base.Asking():
                 self.tell(Event.WAITING)
-            case base.Parked():
-                self._parked = True
-            case base.NotParked():
-                self._not_parked = True
+            case base.Parked() | base.NotParked():
+                self._parked = self._parked or isinstance(sign, base.Parked)
+                self._not_parked = self._not_parked or isinstance(sign, base.NotParked)
             case base.Denied(call_id, detail):
                 self._note_denied(call_id, detail)
+            case (
+                base.Send()
+                | base.PermissionWanted()
+                | base.QuestionWanted()
+                | base.RequestDropped()
+                | base.TurnEnded()
+            ):
+                self._talk(sign)
             case base.NoServer(detail) | base.NoSession(detail):
                 is_server = isinstance(sign, base.NoServer)
                 self._lack(Exit.NO_SERVER if is_server else Exit.NO_SESSION, detail)
@@ -255,11 +295,40 @@ class _Run:
             case _ as unreachable:
                 assert_never(unreachable)
 
+    def _talk(
+        self,
+        sign: base.Send
+        | base.PermissionWanted
+        | base.QuestionWanted
+        | base.RequestDropped
+        | base.TurnEnded,
+    ) -> None:
+        """Go on with a program that reads what it is told while it works."""
+        if self._program is None:
+            return
+        match sign:
+            case base.Send(text):
+                self._program.send(text)
+            case base.PermissionWanted() | base.QuestionWanted():
+                wants = sign.tool if isinstance(sign, base.PermissionWanted) else "an answer"
+                say(f"asks a person for: {wants}")
+                self.tell(Event.WAITING)
+                self._permissions.ask(sign, self._program.send)
+            case base.RequestDropped(key):
+                self._permissions.give_up(key)
+            case base.TurnEnded(stop_after_seconds):
+                self._program.end_input()
+                if stop_after_seconds is not None:
+                    self._program.end_within(stop_after_seconds)
+
     def _note_denied(self, call_id: str, detail: str) -> None:
         """Tell of a call that was not allowed, once; what it was to do may be known later."""
         if call_id not in self._denied:
             self.tell(Event.DENIED, detail)
         self._denied[call_id] = detail
+        if len(self._denied) >= MOST_DENIED:
+            tried = f"{len(self._denied)} calls were not allowed, and it goes on: {detail}"
+            self._give_up(Exit.FAILED, f"{self._job.program} was stopped: {tried}")
 
     def _remember(self, program_id: str) -> None:
         if program_id == self._program_id:
@@ -277,7 +346,7 @@ class _Run:
 
     def _take_in_first(self) -> None:
         if not self._lookout.has_seen_server():
-            program = self._job.core.program
+            program = self._job.program
             self._give_up(Exit.NO_SERVER, f"{program} has not started the MCP server for ask_user")
             return
         self._receipt_lack = ""

@@ -33,6 +33,7 @@ group, and to say none to people who may not answer.
 from pynchy.channels.numbered.parse import read, read_reaction
 from pynchy.channels.numbered.render import (
     SMALLEST_LIMIT,
+    fits_whole,
     noted,
     refusal,
     render_card,
@@ -65,6 +66,7 @@ __all__ = [
     "Reading",
     "TooLate",
     "aim",
+    "fits_whole",
     "noted",
     "read",
     "read_reaction",

@@ -14,7 +14,8 @@ from pynchy.channels.numbered import render, vocabulary
 from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
 from pynchy.channels.numbered.normalize import count, fold_word, narrow
 from pynchy.channels.numbered.types import Hint, NumberedCard, PartAnswer
-from pynchy.choices import near_labels
+from pynchy.choices import near_labels, read_word
+from pynchy.errors import InvalidReply
 from pynchy.model import Answer
 
 # “1:30” and “1.5” are no parts.
@@ -143,6 +144,8 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     """Return what the text says to the card."""
     if not is_label(card, text) and (declined := _declined(text)):
         return declined
+    if card.needs_word:
+        return _worded(card, text)
     texts = split(card, text)
     if isinstance(texts, Hint):
         return Doubtful(texts, numeric=count(text) is not None)
@@ -164,9 +167,17 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     return Answered(tuple(parts), certain)
 
 
+def _worded(card: NumberedCard, text: str) -> Meaning:
+    try:
+        answer = read_word(card.questions[0], card.short_id, text, is_aimed=True)
+    except InvalidReply:
+        return Doubtful(render.needs_word(card), numeric=count(text) is not None)
+    return Answered((PartAnswer(1, answer),), certain=True)
+
+
 def is_label(card: NumberedCard, text: str) -> bool:
     """True if the text is exactly a label of a question that is missing."""
-    return any(_fits(card, number, text) for number in card.missing)
+    return not card.needs_word and any(_fits(card, number, text) for number in card.missing)
 
 
 def is_cancel(text: str) -> bool:

@@ -18,7 +18,7 @@ from pynchy.channels.numbered.meaning import (
     is_label,
     understand,
 )
-from pynchy.channels.numbered.normalize import count, is_blank, keycap, narrow
+from pynchy.channels.numbered.normalize import count, fold_word, is_blank, keycap, narrow
 from pynchy.channels.numbered.types import (
     Answers,
     ChatMessage,
@@ -34,6 +34,13 @@ from pynchy.channels.numbered.types import (
 _ORDER = re.compile(r"[/!][A-Za-z][\w-]{0,63}(?:@\w{1,64})?(?:\s|\Z)")
 _VERDICT = re.compile(
     r"(approve|deny|reject|revoke|allow)\s{1,8}#?([0-9a-z]{2,8})[.!]?\Z", re.IGNORECASE
+)
+_WORD_AND_ID = re.compile(r"([A-Za-z]{2,20})[:,]?\s{1,8}#?([0-9A-Za-z]{4,12})(?!\w)")
+# What is over may have lost its options.
+_WORDS_OF_OLD = frozenset({"approve", "always", "session", "deny"})
+# Small talk otherwise; while a permission is open, whoever says it may believe to have given it.
+_YES_OR_NO = frozenset(
+    {"ok", "okay", "yes", "y", "no", "n", "ja", "nein", "oui", "non", "sí", "да"}
 )
 _SHORT = 4
 _ORDINARY = """
@@ -167,6 +174,8 @@ def read(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
         return NotForUs()
     if is_order(text):
         return _command(said, text, cards)
+    if worded := _by_word(said, text, cards):
+        return worded
     match address(text, cards):
         case Named(card, body):
             return _named(said, card, body)
@@ -199,6 +208,20 @@ def read_reaction(reacted: Reacted, cards: Sequence[NumberedCard]) -> Reading:
         # An option is named by the number of another one.
         return render.by_reply(card)
     return _as_reading(card, meaning)
+
+
+def _by_word(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> Reading | None:
+    """Read “deny ab2c too risky”, where that is how the card is answered, or was."""
+    found = _WORD_AND_ID.match(narrow(text))
+    if found is None:
+        return None
+    word, id_ = found[1].casefold(), found[2].casefold()
+    for card in cards:
+        options = card.questions[0].options if card.needs_word else ()
+        words = {option.value.casefold() for option in options} or _WORDS_OF_OLD
+        if card.short_id.casefold() == id_ and word in words and (options or card.over):
+            return _named(said, card, text)
+    return None
 
 
 def _named(said: ChatMessage, card: NumberedCard, body: str) -> Reading:
@@ -280,6 +303,8 @@ def _after(said: ChatMessage, ended: list[NumberedCard], *, terse: bool) -> Read
 def _only(said: ChatMessage, text: str, card: NumberedCard) -> Reading:
     """Read what is for the only open card; in a group, only what can hardly be small talk."""
     meaning = understand(card, text)
+    if card.needs_word and not isinstance(meaning, Declined):
+        return render.needs_word(card)
     if said.private:
         return _as_reading(card, meaning)
     match meaning:
@@ -326,6 +351,8 @@ def _is_terse(text: str, cards: Sequence[NumberedCard]) -> bool:
     if count(text) is not None or is_cancel(text):
         return True
     asked = [card for card in cards if card.questions]
+    if fold_word(text) in _YES_OR_NO and any(card.needs_word for card in asked):
+        return True
     if len(text) > _MAX_TERSE_LENGTH or any(is_label(card, text) for card in asked):
         return len(text) <= _MAX_TERSE_LENGTH
     return len(asked) == 1 and _is_certain(asked[0], text)

@@ -6,15 +6,17 @@ What agents write is made harmless: it cannot pass for a line of the frame.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pynchy.channels import text
 from pynchy.channels.numbered.choosing import Unclear
 from pynchy.channels.numbered.types import Hint, NumberedCard
-from pynchy.channels.text import head, length
+from pynchy.channels.text import REPEATED, as_code, as_written, head, length
+from pynchy.choices import say_word
 from pynchy.errors import ReplyRejected
+from pynchy.fences import split_code
 from pynchy.model import Card, Ending, PendingQuestion, Question, Urgency
 from pynchy.unicode_safety import name_all
 
@@ -47,10 +49,23 @@ def quoted(text: str, most: int) -> list[str]:
 
     Of several blank lines one stays: the text cannot push our own lines out of sight.
     """
-    lines = [line.rstrip() for line in _harmless(text).strip().split("\n")]
-    kept = [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
-    whole = clip("\n".join(kept), most) or _NOTHING
+    whole = clip("\n".join(_few_blank_lines(_harmless(text))), most) or _NOTHING
     return [f"{MARK}{line}".rstrip() for line in whole.split("\n")]
+
+
+def _in_sight(text: str, most: int) -> Iterator[str]:
+    """Yield the lines of what a person may allow as `quoted` does, with nothing read as markup."""
+    for part in split_code(name_all(text)):
+        for line in part.text.split("\n") if part.is_code else _few_blank_lines(part.text):
+            if most > 0:
+                shown = clip(line, most)
+                yield f"{MARK}{as_code(shown) if part.is_code else as_written(shown)}".rstrip()
+            most -= length(line) + 1
+
+
+def _few_blank_lines(text: str) -> list[str]:
+    lines = [line.rstrip() for line in text.strip().split("\n")]
+    return [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
 
 
 def clip(text: str, most: int) -> str:
@@ -68,6 +83,8 @@ def how(question: Question) -> str:
     most = len(question.options)
     if not most:
         return "Reply in your own words."
+    if question.needs_word:
+        return "Reply with a word and the id, as below."
     numbers = "1" if most == 1 else f"1–{most}"
     words = _words(question)
     if question.multi_select and most > 1:
@@ -90,6 +107,11 @@ def again(card: NumberedCard, number: int, unclear: Unclear) -> Hint:
     own = " (A number as your own words: put it in quotes.)" if is_number else ""
     way = "" if unclear.says_how else f" {how(question)}"
     return _hint(card, f"{place}.{way}{own}")
+
+
+def needs_word(card: NumberedCard) -> Hint:
+    """Say that a number or a yes is not enough here, and what is."""
+    return _hint(card, f"{_capital(say_word(card.questions[0], card.short_id))}.")
 
 
 def unclear_parts(card: NumberedCard) -> Hint:
@@ -230,6 +252,13 @@ def render_card(questions: tuple[Question, ...], card: Card, limit: int) -> str:
     return clip(text, limit)
 
 
+def fits_whole(questions: tuple[Question, ...], card: Card, limit: int) -> bool:
+    """True if a text of at most `limit` characters tells all that is asked."""
+    frame = [*_top(questions, card), *_bottom(questions, card), "", REPEATED]
+    whole = [*frame, *_asked(questions, card, _WHOLE)]
+    return length("\n".join(whole)) <= limit
+
+
 def render_settled(
     questions: tuple[Question, ...], card: Card, ending: Ending, here: str, limit: int
 ) -> str:
@@ -251,8 +280,8 @@ def render_settled(
 def noted(pending: PendingQuestion) -> str:
     """Return what a person is told who has answered some of the questions: what comes next."""
     missing = [n for n in range(1, len(pending.questions) + 1) if n not in pending.answered]
-    lines = [f"{text.noted(pending)} #{pending.short_id}"]
-    if missing:
+    lines = [f"{in_line(text.noted(pending), _BRIEF)} #{pending.short_id}"]
+    if missing and pending.approvals_needed == 1:
         question = pending.questions[missing[0] - 1]
         lines += [f"Next is question {missing[0]}:", *quoted(question.text, _BRIEF), how(question)]
     return clip("\n".join(lines), _NOTED)
@@ -267,7 +296,7 @@ def _top(questions: tuple[Question, ...], card: Card) -> Iterator[str]:
     urgent = "🔴 Urgent: " if card.urgency is Urgency.HIGH else ""
     yield f"{urgent}{in_line(card.agent or card.group, _NAME)} asks · #{card.short_id}"
     if card.repeated:
-        yield text.REPEATED
+        yield REPEATED
     about = card.title or (questions[0].header if len(questions) == 1 else "")
     if about.strip():
         yield f"About: {in_line(about, _ABOUT)}"
@@ -281,7 +310,7 @@ def _asked(questions: tuple[Question, ...], card: Card, detail: _Detail) -> Iter
         if len(questions) > 1:
             header = f" · {in_line(question.header, _NAME)}" if question.header.strip() else ""
             yield f"Question {number} of {len(questions)}{header}"
-        yield from quoted(question.text, detail.text)
+        yield from _told(question, question.text, detail.text)
         yield from _options(question, card, detail)
 
 
@@ -290,11 +319,16 @@ def _options(question: Question, card: Card, detail: _Detail) -> Iterator[str]:
         yield f"Options 1–{len(question.options)} do not fit here: pynchy show {card.short_id}"
         return
     for number, option in enumerate(question.options, 1):
-        yield f"{number}. {in_line(option.label, detail.label)}"
+        name = option.value if question.needs_word else number
+        yield f"{name}. {in_line(option.label, detail.label)}"
         if option.description.strip() and detail.description:
-            yield from quoted(option.description, detail.description)
+            yield from _told(question, option.description, detail.description)
         if option.preview.strip() and detail.preview:
             yield from quoted(option.preview, detail.preview)
+
+
+def _told(question: Question, said: str, most: int) -> Iterable[str]:
+    return _in_sight(said, most) if question.needs_word else quoted(said, most)
 
 
 def _where(card: Card) -> str:
@@ -302,17 +336,33 @@ def _where(card: Card) -> str:
 
 
 def _bottom(questions: tuple[Question, ...], card: Card) -> Iterator[str]:
-    yield f"{_how(questions)} #{card.short_id}"
+    yield f"{_how(questions, card)} #{card.short_id}"
+    if questions[0].needs_word:
+        yield _deadline(questions, card)
+        yield from _link(card)
+        return
     yield (
         f"If it could be unclear, quote this message or begin with #{card.short_id}. "
         "“cancel” declines."
     )
     yield _deadline(questions, card)
+    yield from _link(card)
+
+
+def _link(card: Card) -> Iterator[str]:
     if card.link and len(card.link) <= _MAX_LINK_LENGTH:
         yield card.link
 
 
-def _how(questions: tuple[Question, ...]) -> str:
+def _words_and_id(question: Question, card: Card) -> str:
+    ways = " or ".join(f"“{option.value} {card.short_id}”" for option in question.options)
+    note = "; a note can follow" if question.takes_words else ""
+    return f"Reply {ways}{note}."
+
+
+def _how(questions: tuple[Question, ...], card: Card) -> str:
+    if len(questions) == 1 and questions[0].needs_word:
+        return _words_and_id(questions[0], card)
     if len(questions) == 1:
         return how(questions[0])
     example = ", ".join(f"{n}: {_example(question)}" for n, question in enumerate(questions, 1))

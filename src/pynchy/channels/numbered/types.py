@@ -50,6 +50,11 @@ class NumberedCard:
         )
 
     @property
+    def needs_word(self) -> bool:
+        """True if a choice is typed as its word and the id, see Question."""
+        return any(question.needs_word for question in self.questions)
+
+    @property
     def missing(self) -> tuple[int, ...]:
         """The numbers of the questions that nobody has answered yet."""
         numbers = range(1, len(self.questions) + 1)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pynchy.channels.slack import limits
-from pynchy.channels.slack.limits import Block
+from pynchy.channels.slack.limits import Block, Piece
 from pynchy.channels.text import head, length
+from pynchy.fences import split_code
 from pynchy.model import RequestId
 from pynchy.unicode_safety import name_all
 
@@ -146,19 +147,32 @@ def one_line(text: str, most: int) -> str:
 
 
 def chunks(text: str, most: int) -> Iterator[str]:
-    """Yield the whole text in pieces of at most so many characters, cut at a line or a word."""
+    """Yield the whole text in pieces of at most so many characters, cut at a line, or a word."""
     # Spaces at the start stay: they are part of a drawing.
     text = _harmless(text).strip("\n").rstrip() or _NOTHING
     start = 0
     while length(text[start : start + most + 1]) > most:
         whole = head(text[start : start + most], most)
-        cut = max(whole.rfind("\n", len(whole) // 2), whole.rfind(" ", len(whole) // 2)) + 1
+        half = len(whole) // 2
+        cut = (whole.rfind("\n", half) + 1) or (whole.rfind(" ", half) + 1)
         piece = whole[: cut or len(whole)]
         start += len(piece)
         if piece.strip():
             yield piece.rstrip()
     if text[start:].strip():
         yield text[start:]
+
+
+def joined(lines: Iterable[str]) -> list[str]:
+    """Return the lines in as few texts as a section can hold, no line cut."""
+    made: list[str] = []
+    for line in lines:
+        longer = f"{made[-1]}\n{line}" if made else ""
+        if made and length(longer) <= limits.SECTION:
+            made[-1] = longer
+        else:
+            made.append(line)
+    return made
 
 
 def _harmless(text: str) -> str:
@@ -187,6 +201,12 @@ def section(text: str) -> Block:
     return {"type": "section", "text": plain(text, limits.SECTION)}
 
 
+def unfolded(piece: Piece) -> Piece:
+    """Return the piece with paragraphs of which Slack folds nothing away."""
+    made = [b | ({"expand": True} if b["type"] == "section" else {}) for b in piece.blocks]
+    return replace(piece, blocks=tuple(made))
+
+
 def context(*texts: str) -> Block:
     """Return a line of small print."""
     return {"type": "context", "elements": [plain(text, limits.SECTION) for text in texts]}
@@ -208,6 +228,15 @@ def preformatted(text: str) -> Block:
     return {"type": "rich_text", "elements": [part]}
 
 
+def paragraphs(text: str) -> list[Block]:
+    """Return the whole text as paragraphs and, where it has fences around a part, as code."""
+    made: list[Block] = []
+    for part in split_code(text):
+        as_block = preformatted if part.is_code else section
+        made += map(as_block, chunks(part.text, limits.SECTION))
+    return made or [section(text)]
+
+
 def button(label: str, action_id: str, value: str, style: str | None = None) -> Block:
     """Return a button."""
     made: Block = {
@@ -217,6 +246,16 @@ def button(label: str, action_id: str, value: str, style: str | None = None) -> 
         "value": value,
     }
     return made | ({"style": style} if style else {})
+
+
+def confirm(title: str, text: str) -> Block:
+    """Return what Slack asks before a button counts."""
+    return {
+        "title": plain(one_line(title, limits.CONFIRM_TITLE), limits.CONFIRM_TITLE),
+        "text": plain(text, limits.CONFIRM),
+        "confirm": plain("Yes", limits.CONFIRM_BUTTON),
+        "deny": plain("Cancel", limits.CONFIRM_BUTTON),
+    }
 
 
 def link_button(url: str) -> Block:

@@ -25,6 +25,7 @@ from pynchy.channels.slack.connection import Endpoint, Link, Owner, Socket
 from pynchy.channels.slack.inbound import CatchUp, InboundHandler, SlackContext
 from pynchy.channels.slack.people import People
 from pynchy.channels.slack.posting import OrphanedCards, Poster
+from pynchy.channels.slack.render import is_whole
 from pynchy.channels.slack.settling import Settler
 from pynchy.channels.slack.web import TokenRefused, Web
 from pynchy.config import SLACK, Settings, SlackChannelSettings
@@ -212,6 +213,10 @@ class SlackChannel(Channel):
         with self._index.posting(request_id):
             location = await self._poster.post(Posting(jid, request_id, questions, card))
         return str(location)
+
+    def shows_whole(self, questions: tuple[Question, ...], card: Card) -> bool:
+        """See Channel. What takes several messages is read in parts, if at all."""
+        return is_whole(questions, card)
 
     async def settle_card(
         self,

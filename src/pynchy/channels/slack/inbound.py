@@ -28,12 +28,14 @@ from pynchy.channels.slack.payloads import (
     read_thread_reply,
 )
 from pynchy.channels.slack.people import People
+from pynchy.channels.slack.render import SlackMessage
 from pynchy.channels.slack.replies import (
     AmbiguousReplies,
     AmbiguousReply,
     Author,
     from_click,
     from_words,
+    is_word_and_id,
     without_short_id,
 )
 from pynchy.channels.slack.web import Refused, Web
@@ -97,7 +99,7 @@ class InboundHandler:
                 log.exception("slack.click_failed")
                 await self.tell(click.person, click.channel, click.thread, FAILED)
             else:
-                await self._thank(click, pending)
+                await self._note(click, pending)
 
     async def said(self, event: Payload) -> None:
         """Take a message; only a person's reply in the thread of a card is meant for us."""
@@ -154,7 +156,8 @@ class InboundHandler:
         if posted is None:
             raise InvalidReply(_FORGOTTEN)
         sender = await self._sender(click.person)
-        pending = await self._handler.answer(_reply(sender, posted, said, said.text))
+        reply = _reply(sender, posted, said, said.text, is_aimed=True)
+        pending = await self._handler.answer(reply)
         await self._mark(said, _TAKEN)
         return pending
 
@@ -198,8 +201,7 @@ class InboundHandler:
             await self.tell(said.person, said.channel, said.thread, FAILED)
         else:
             await self._mark(said, _TAKEN)
-            if pending.ending is None:
-                await self.tell(said.person, said.channel, said.thread, noted(pending))
+            await self._note(said, pending)
 
     def _addressed(
         self, said: ThreadReply, cards: list[PostedCard], *, is_whole: bool
@@ -212,6 +214,8 @@ class InboundHandler:
             text = without_short_id(said.text, posted.short_id)
             if text is not None:
                 return posted, text
+            if is_word_and_id(said.text, posted.short_id):
+                return posted, said.text
         waiting = [posted for posted in cards if self._index.is_open(posted)]
         if not waiting or (len(cards) == 1 and is_whole):
             return cards[-1], said.text
@@ -233,9 +237,20 @@ class InboundHandler:
         )
         await self.tell(said.person, said.channel, said.thread, refusal(exc), *offered)
 
-    async def _thank(self, click: Click, pending: PendingQuestion) -> None:
-        if pending.ending is None:
-            await self.tell(click.person, click.channel, click.thread, noted(pending))
+    async def _note(self, said: Click | ThreadReply, pending: PendingQuestion) -> None:
+        """Say what is still needed: to who answered a part alone, and to all who has approved."""
+        if pending.ending is not None:
+            return
+        text = noted(pending)
+        if pending.approvals_needed == 1:
+            await self.tell(said.person, said.channel, said.thread, text)
+            return
+        message = SlackMessage(blocks.fallback(text), [blocks.section(clip(text, _TOLD))])
+        try:
+            thread = said.thread or said.ts
+            await self._web.post(said.channel, thread, message, group=pending.group)
+        except ChannelUnavailable as exc:
+            log.warning("slack.tell_failed", extra={"why": str(exc)})
 
     async def _mark(self, said: ThreadReply, name: str) -> None:
         """Leave a sign on the reply, which also tells a restarted host that it was taken."""
@@ -273,11 +288,13 @@ class InboundHandler:
                 self._idle.set()
 
 
-def _reply(sender: Author, posted: PostedCard, said: ThreadReply, text: str) -> Reply:
+def _reply(
+    sender: Author, posted: PostedCard, said: ThreadReply, text: str, *, is_aimed: bool = False
+) -> Reply:
     if not posted.questions:
         return sender.reply(posted, values=(text,))
-    part = posted.part(said.thread)
-    return from_words(sender, posted, text, part.question if part else None)
+    part, is_aimed = posted.part(said.thread), is_aimed or text != said.text
+    return from_words(sender, posted, text, part.question if part else None, is_aimed=is_aimed)
 
 
 class CatchUp:

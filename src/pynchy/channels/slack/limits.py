@@ -19,6 +19,9 @@ SECTION = 3_000
 HEADER = 150
 BUTTON = 75
 BUTTON_VALUE = 2_000
+CONFIRM_TITLE = 100
+CONFIRM = 300
+CONFIRM_BUTTON = 30
 IDENTIFIER = 255
 OPTION = 75
 OPTION_VALUE = 75
@@ -118,6 +121,7 @@ def _element(element: Block, allowed: set[str]) -> Iterator[str]:
             yield from _text_object("button", element["text"], BUTTON, plain=True)
             yield from _text_between("button value", element.get("value", "-"), BUTTON_VALUE)
             yield from _text_between("button url", element.get("url", "-"), URL)
+            yield from _confirm(element.get("confirm"))
         case "plain_text_input":
             if not 0 < element.get("max_length", 1) <= INPUT:
                 yield "max_length of an input"
@@ -125,6 +129,15 @@ def _element(element: Block, allowed: set[str]) -> Iterator[str]:
             yield from _options(element["options"], CHOICES)
         case "static_select":
             yield from _options(element["options"], SELECT)
+
+
+def _confirm(asked: Block | None) -> Iterator[str]:
+    if asked is None:
+        return
+    yield from _text_object("confirm title", asked["title"], CONFIRM_TITLE, plain=True)
+    yield from _text_object("confirm text", asked["text"], CONFIRM)
+    for name in ("confirm", "deny"):
+        yield from _text_object(f"confirm {name}", asked[name], CONFIRM_BUTTON, plain=True)
 
 
 def _options(options: list[Block], most: int) -> Iterator[str]:

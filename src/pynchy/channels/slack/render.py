@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pynchy.channels.slack import blocks, limits
-from pynchy.channels.slack.blocks import chunks, clean, one_line
+from pynchy.channels.slack.blocks import chunks, clean, joined, one_line
 from pynchy.channels.slack.limits import Block, Page, Piece, Role, fits, pack
 from pynchy.channels.text import REPEATED, length
 from pynchy.model import Card, Option, Question, RequestId, Urgency
@@ -20,6 +20,9 @@ _LINE = limits.SECTION - len(_MARK)
 _MAX_PAGES = 3
 _MAX_DETAILS = 20
 _BRIEF = 200
+# How many paragraphs a card has of what is told whole in its thread.
+_BEGINNING = 2
+_SHORTENED = "Shortened here. The whole is in the thread."
 
 
 class Detail(IntEnum):
@@ -30,8 +33,10 @@ class Detail(IntEnum):
     LABELS = 2
 
 
-def in_words(index: int, option: Option, detail: Detail = Detail.WHOLE) -> list[str]:
-    """Return the lines of the option, the first with its number, which a person may type.
+def in_words(
+    index: int, option: Option, detail: Detail = Detail.WHOLE, *, numbered: bool = True
+) -> list[str]:
+    """Return the lines of the option, the first with its number, if a person may type that.
 
     All others have a mark, so that none can pass for another option.
     """
@@ -41,38 +46,30 @@ def in_words(index: int, option: Option, detail: Detail = Detail.WHOLE) -> list[
             described = one_line(described, _CLIPPED_DESCRIPTION)
         case Detail.LABELS:
             label, described = one_line(label, _CLIPPED_LABEL), ""
-    first, *more = chunks(f"{index + 1}. {label}", _LINE)
+    first, *more = chunks(f"{index + 1}. {label}" if numbered else label, _LINE)
     lines = clean(described).split("\n") if described.strip() else []
     more += [part for line in lines for part in (chunks(line, _LINE) if line.strip() else [""])]
     return [first, *(f"{_MARK}{line}".rstrip() for line in more)]
 
 
-def _sections(lines: Iterable[str]) -> list[str]:
-    """Return the lines in as few texts as a section can hold, no line cut."""
-    made: list[str] = []
-    for line in lines:
-        longer = f"{made[-1]}\n{line}" if made else ""
-        if made and length(longer) <= limits.SECTION:
-            made[-1] = longer
-        else:
-            made.append(line)
-    return made
-
-
 def buttons(request_id: RequestId, number: int, question: Question, detail: Detail) -> list[Piece]:
     """Return a section with a button for each option: one click answers."""
     return [
-        Piece(Role.CONTROL, tuple(_with_button(request_id, number, index, option, detail)))
-        for index, option in enumerate(question.options)
+        Piece(Role.CONTROL, tuple(_with_button(request_id, number, index, question, detail)))
+        for index in range(len(question.options))
     ]
 
 
 def _with_button(
-    request_id: RequestId, number: int, index: int, option: Option, detail: Detail
+    request_id: RequestId, number: int, index: int, question: Question, detail: Detail
 ) -> list[Block]:
-    first, *more = _sections(in_words(index, option, detail))
+    option = question.options[index]
+    told = in_words(index, option, detail, numbered=not question.needs_word)
+    first, *more = joined(told)
     name = f"q{number}:o{index}"
     button = blocks.button(option.label, f"{blocks.PICK}:{number}:{index}", f"{number}:{index}")
+    if option.confirm:
+        button["confirm"] = blocks.confirm(option.label, option.confirm)
     chosen = blocks.section(first) | {
         "block_id": blocks.make_block_id(request_id, name),
         "accessory": button,
@@ -84,7 +81,7 @@ def listed(question: Question, detail: Detail = Detail.WHOLE) -> list[Piece]:
     """Return the options as a numbered list."""
     told = enumerate(question.options)
     lines = [line for index, option in told for line in in_words(index, option, detail)]
-    return [Piece(Role.CONTROL, (blocks.section(part),)) for part in _sections(lines)]
+    return [Piece(Role.CONTROL, (blocks.section(part),)) for part in joined(lines)]
 
 
 def is_short(question: Question) -> bool:
@@ -178,6 +175,20 @@ def render(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
 
 def layout(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> list[Page]:
     """Return the card's pages. They are the same whatever has become of the question."""
+    most = _BEGINNING if _is_in_thread(request_id, questions, card) else None
+    return _pages(request_id, questions, card, most)
+
+
+def _is_in_thread(request_id: RequestId, questions: tuple[Question, ...], card: Card) -> bool:
+    """True if what somebody may allow does not fit on a card: it goes into the thread, whole."""
+    needs_word = len(questions) == 1 and questions[0].needs_word
+    return needs_word and len(_pages(request_id, questions, card)) > 1
+
+
+def _pages(
+    request_id: RequestId, questions: tuple[Question, ...], card: Card, most: int | None = None
+) -> list[Page]:
+    """Return the pages; `most` is how many paragraphs of a question are shown, if not all."""
     top, bottom = _frame(questions, card), _footer(request_id, questions, card)
     if len(questions) > 1:
         together = [top, *_batch(request_id, questions, card)]
@@ -186,12 +197,24 @@ def layout(request_id: RequestId, questions: tuple[Question, ...], card: Card) -
     pages: list[Page] = []
     for number, question in enumerate(questions):
         pieces = [] if number else [top]
-        pieces += _heading(number, questions)
+        pieces += _heading(number, questions, most)
         detail = _detail(request_id, number, question)
         pieces += _controls(request_id, number, question, detail)
+        pieces = [*map(blocks.unfolded, pieces)] if question.needs_word else pieces
         pieces += [bottom] if number == len(questions) - 1 else []
         pages += pack(pieces, None if len(questions) == 1 else number + 1)
     return pages
+
+
+def is_whole(questions: tuple[Question, ...], card: Card) -> bool:
+    """True if one message tells all that is asked, and each option whole, its confirmation too."""
+    confirms = [clean(option.confirm) for question in questions for option in question.options]
+    is_long = sum(len(question.text) for question in questions) > limits.BUDGET
+    if is_long or any(length(confirm) > limits.CONFIRM for confirm in confirms):
+        return False
+    id_ = RequestId("0" * 32)
+    details = {_detail(id_, number, question) for number, question in enumerate(questions)}
+    return details == {Detail.WHOLE} and len(_pages(id_, questions, card)) == 1
 
 
 def fallback(questions: tuple[Question, ...], card: Card) -> str:
@@ -231,29 +254,26 @@ def _continued(page: int, card: Card) -> list[Block]:
     return [] if page == 0 else [blocks.context(f"Id: {card.short_id}, continued")]
 
 
-def _heading(number: int, questions: tuple[Question, ...]) -> list[Piece]:
-    """Return the question's text, whole, with its number if it is not the only one."""
+def _heading(number: int, questions: tuple[Question, ...], most: int | None = None) -> list[Piece]:
+    """Return the question's text with its number if it is not the only one."""
     question = questions[number]
     several = len(questions) > 1
     header = one_line(question.header, _BRIEF) if question.header.strip() else ""
     location = f"Question {number + 1} of {len(questions)}" if several else ""
     line = " · ".join(filter(None, [location, header]))
     head = [blocks.context(line)] if line else []
-    first, *more = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
-    return [
-        Piece(Role.ASKED, (*head, first)),
-        *(Piece(Role.ASKED, (block,)) for block in more),
-    ]
+    first, *more = blocks.paragraphs(question.text)[:most]
+    more += [blocks.context(_SHORTENED)] if most is not None else []
+    return [Piece(Role.ASKED, (*head, first)), *(Piece(Role.ASKED, (block,)) for block in more)]
 
 
 def _detail(request_id: RequestId, number: int, question: Question) -> Detail:
     """Return how much of each option the card shows: as much as is bearable."""
     if not can_be_clipped(question):
         return Detail.WHOLE
-    text = [blocks.section(part) for part in chunks(question.text, limits.SECTION)]
+    asked = [Piece(Role.ASKED, (block,)) for block in blocks.paragraphs(question.text)]
     for detail in Detail:
         controls = _controls(request_id, number, question, detail)
-        asked = [Piece(Role.ASKED, (block,)) for block in text]
         if len(pack([*asked, *controls])) <= _MAX_PAGES + _long(question):
             return detail
     return Detail.LABELS
@@ -333,21 +353,27 @@ def _footer(
     request_id: RequestId, questions: tuple[Question, ...], card: Card, *first: Block
 ) -> Piece:
     link = [blocks.link_button(card.link)] if card.link and len(card.link) <= limits.URL else []
-    decline = blocks.button("Decline", blocks.DECLINE, "decline")
-    row = blocks.actions(request_id, "end", *first, decline, *link)
+    # Who denies has declined: one way to say no is enough.
+    if not questions[0].needs_word:
+        first = (*first, blocks.button("Decline", blocks.DECLINE, "decline"))
+    elements = [*first, *link]
+    row = [blocks.actions(request_id, "end", *elements)] if elements else []
     if not any(question.takes_words for question in questions):
-        return Piece(Role.CONTROL, (row,))
-    reply = (
-        f"You can also reply in the thread; where it has several questions, “{card.short_id}: …”."
-    )
-    return Piece(Role.CONTROL, (row, blocks.context(reply)))
+        return Piece(Role.CONTROL, tuple(row))
+    words = [f"“{option.value} {card.short_id}”" for option in questions[0].options]
+    how = f"; where it has several questions, “{card.short_id}: …”"
+    how = f" with {' or '.join(words)}" if questions[0].needs_word else how
+    reply = f"You can also reply in the thread{how}."
+    return Piece(Role.CONTROL, (*row, blocks.context(reply)))
 
 
 def _details(
     request_id: RequestId, questions: tuple[Question, ...], card: Card
 ) -> Iterable[SlackMessage]:
-    """Yield what goes into the thread: options that the card only names, and previews."""
-    pieces = [
+    """Yield what goes into the thread: what the card only begins or names, and previews."""
+    is_in_thread = _is_in_thread(request_id, questions, card)
+    asked = blocks.paragraphs(questions[0].text) if is_in_thread else []
+    pieces = [Piece(Role.ASKED, (block,)) for block in asked] + [
         piece
         for number, question in enumerate(questions)
         for piece in _details_of(request_id, number, question)

@@ -15,7 +15,7 @@ from pynchy.channels.slack.blocks import one_line
 from pynchy.channels.slack.card_index import PostedCard
 from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.payloads import Click, ThreadReply
-from pynchy.choices import read_typed
+from pynchy.choices import read_typed, read_word
 from pynchy.errors import InvalidReply
 from pynchy.model import Answer, Question, Reply
 
@@ -125,8 +125,16 @@ def from_click(sender: Author, posted: PostedCard, click: Click) -> Reply:
     return sender.reply(posted, answers=_all(posted, click))
 
 
-def from_words(sender: Author, posted: PostedCard, text: str, question: int | None) -> Reply:
-    """Return the answer that a reply in the thread gives. Raise InvalidReply if it is unclear."""
+def from_words(
+    sender: Author, posted: PostedCard, text: str, question: int | None, *, is_aimed: bool = False
+) -> Reply:
+    """Return the answer that a reply in the thread gives. Raise InvalidReply if it is unclear.
+
+    `is_aimed`: the reply has named the question.
+    """
+    if posted.questions[0].needs_word:
+        answer = read_word(posted.questions[0], posted.short_id, text, is_aimed=is_aimed)
+        return sender.reply(posted, answers=(answer,))
     if len(posted.questions) == 1 or question is not None:
         return sender.reply(posted, values=(text,), question=question)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -165,6 +173,11 @@ def without_short_id(text: str, short_id: str) -> str | None:
     addressed = re.compile(rf"(?i)#?{re.escape(short_id)}\b[\s:,]*(.*)\Z", re.DOTALL)
     match = addressed.match(text.strip())
     return match.group(1) if match else None
+
+
+def is_word_and_id(text: str, short_id: str) -> bool:
+    """True for “approve ab2c …”: a reply that names its question after its first word."""
+    return re.match(rf"(?i)\s*\w+\s+#?{re.escape(short_id)}(?!\w)", text) is not None
 
 
 def _one(sender: Author, posted: PostedCard, click: Click, number: int) -> Reply:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pynchy.channels.base import Channel, ReplyHandler
-from pynchy.channels.numbered import NumberedCard, render_card, render_settled
+from pynchy.channels.numbered import NumberedCard, fits_whole, render_card, render_settled
 from pynchy.channels.whatsapp.addresses import normal
 from pynchy.channels.whatsapp.inbound import InboundContext, InboundProcessor, WhatsAppGroups
 from pynchy.channels.whatsapp.inbound_queue import InboundQueue
@@ -110,6 +110,10 @@ class WhatsAppChannel(Channel):
             raise
         self._note_sent(record, sent)
         return sent
+
+    def shows_whole(self, questions: tuple[Question, ...], card: Card) -> bool:
+        """See Channel."""
+        return fits_whole(questions, card, MAX_TEXT)
 
     async def settle_card(
         self,

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +17,25 @@ import click
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy import data_dir
+from pynchy.channels.loading import load_settings
 from pynchy.cli.connect.document import check_writable, replace_document
+from pynchy.cli.connect.permission_hooks import (
+    NO_KEY_YET,
+    PermissionHooks,
+    Way,
+    find_url,
+    find_way,
+    hide_keys,
+    plan_hooks,
+)
 from pynchy.cli.connect.plan import (
     OWN_QUESTIONS,
     Change,
+    connected_groups,
     denies_questions,
+    find_hooks,
     find_server,
+    hook_words,
     plan_connection,
     plan_launcher,
     plan_removal,
@@ -32,6 +47,7 @@ from pynchy.cli.connect.programs import (
     PROGRAMS,
     EntryLocation,
     Scope,
+    claude_hooks_file,
     find_place,
 )
 from pynchy.cli.mailbox import misspelt_group
@@ -41,6 +57,8 @@ from pynchy.cli.text import clean
 from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError
 from pynchy.exits import EXIT_DECLINED
+from pynchy.http.hook_keys import WAITING_FILE, HookKeys
+from pynchy.launchers.box_folders import writable_by_agents
 from pynchy.model import GROUP_PATTERN
 from pynchy.own_program import find_own_program, own_call
 
@@ -60,6 +78,11 @@ _WAITS = (
 _OWN_QUESTIONS = (
     f"Claude Code keeps its own {OWN_QUESTIONS}, which asks in its terminal and nowhere else;"
     " --no-own-questions switches it off, so that every question comes through pynchy"
+)
+_PERMISSIONS = (
+    "what Claude Code asks in its permission dialog, somebody can allow or deny from elsewhere as"
+    " well: the first answer counts; --permissions off leaves that out. In its auto mode, in which"
+    " newer versions start, it asks nobody: claude --permission-mode default"
 )
 _UNTRUSTED = "Codex reads this file only in a folder that you have told it to trust"
 _UNSHARED = "this file names the pynchy of this machine, so keep it out of what you share"
@@ -113,6 +136,11 @@ class _Report:
     is_flag=True,
     help="Switch off the tool with which Claude Code asks in its terminal.",
 )
+@click.option(
+    "--permissions",
+    type=click.Choice([str(way) for way in Way]),
+    help="How its permission dialog reaches you elsewhere.  [default: http; command if it was so]",
+)
 @click.option("--remove", is_flag=True, help="Undo it: take out what connect wrote.")
 @click.option("--yes", "-y", is_flag=True, help="Write without asking.")
 @click.option("--dry-run", "--print", is_flag=True, help="Show the change, write nothing.")
@@ -128,6 +156,7 @@ def connect_command(  # noqa: PLR0913 - each is an option
     *,
     resume: bool,
     no_own_questions: bool,
+    permissions: str | None,
     remove: bool,
     yes: bool,
     dry_run: bool,
@@ -141,6 +170,9 @@ def connect_command(  # noqa: PLR0913 - each is an option
 
     Claude Code keeps a tool of its own that asks in its terminal, unless you say
     --no-own-questions.
+
+    What Claude Code asks in its permission dialog is asked elsewhere at the same time, by a hook
+    (see `pynchy docs permissions`): over HTTP, with a key in a file of yours, or by a command.
 
     Without --resume an answer that comes when the agent has ended is kept for check_answer. With it
     (and --scope project) pynchy.toml is told to resume the session, unattended.
@@ -161,14 +193,19 @@ def connect_command(  # noqa: PLR0913 - each is an option
     if remove:
         told.changes = plan_removal(place, os.environ)
     else:
-        _plan(told, place, data, config, resume=resume, no_own_questions=no_own_questions)
+        if permissions and place.program != CLAUDE:
+            raise click.UsageError("--permissions is for claude alone")
+        way = Way(permissions) if permissions else None
+        _plan(told, place, data, config, way, resume=resume, no_own_questions=no_own_questions)
     for change in told.changes:  # before anything is shown or written
         change.document.encode(change.text)
     if not as_json:
         _show(told)
     agreed = bool(told.changes) and not dry_run and _is_agreed(yes=yes, as_json=as_json)
     if agreed:
-        _write(told)
+        _write(told, data)
+        if remove and place.program == CLAUDE and told.group not in connected_groups(place):
+            HookKeys(data).drop(told.group)
     if as_json:
         show_json(told.as_json())
     else:
@@ -182,6 +219,7 @@ def _plan(  # noqa: PLR0913 - what the options say
     place: EntryLocation,
     data: DataFolder,
     config: Path | None,
+    way: Way | None,
     *,
     resume: bool,
     no_own_questions: bool,
@@ -192,8 +230,16 @@ def _plan(  # noqa: PLR0913 - what the options say
     if no_own_questions and place.program != CLAUDE:
         raise click.UsageError("--no-own-questions is for claude alone")
     command = [find_own_program(), "mcp", "--client", place.program, "--group", told.group]
+    command += _data_option(data)
+    hooks = None
+    if place.program == CLAUDE:
+        known = find_hooks(place, os.environ)
+        words, url = tuple(hook_words(command, told.group)), find_url(data, config, known)
+        waiting = data.path / WAITING_FILE
+        wanted = PermissionHooks(way or find_way(known), words, waiting, url)
+        hooks = _hooks(told, place, data, wanted, _boxes(config, data))
     told.changes = plan_connection(
-        place, [*command, *_data_option(data)], os.environ, no_own_questions=no_own_questions
+        place, command, os.environ, no_own_questions=no_own_questions, permissions=hooks
     )
     told.notes += _notes(place)
     if place.program == CLAUDE and not (no_own_questions or denies_questions(os.environ)):
@@ -204,6 +250,29 @@ def _plan(  # noqa: PLR0913 - what the options say
         more, note = plan_launcher(place, told.group, config, os.environ)
         told.changes += more
         told.notes += [note] if note else []
+
+
+def _boxes(config: Path | None, data: DataFolder) -> list[Path]:
+    """Return the folders that agents may write in boxes."""
+    with suppress(ConfigError):  # serve will say what is wrong with them
+        return writable_by_agents(load_settings(config).launchers(), data.path)
+    return []
+
+
+def _hooks(
+    told: _Report,
+    place: EntryLocation,
+    data: DataFolder,
+    wanted: PermissionHooks,
+    boxes: Sequence[Path],
+) -> PermissionHooks:
+    """Return the hooks by which Claude Code asks for permissions, and note what is to be said."""
+    hooks, why = plan_hooks(wanted, data, told.group, claude_hooks_file(place, os.environ), boxes)
+    if why:
+        told.notes.append(f"permissions are asked for by a command, not by HTTP: {why}")
+    if hooks.way is not Way.OFF:
+        told.notes.append(_PERMISSIONS)
+    return hooks
 
 
 def _notes(place: EntryLocation) -> list[str]:
@@ -264,14 +333,18 @@ def _is_agreed(*, yes: bool, as_json: bool) -> bool:
     )
 
 
-def _write(told: _Report) -> None:
+def _write(told: _Report, data: DataFolder) -> None:
     for change in told.changes:  # all of them first, so that none is written alone
         check_writable(change.path)
     now = datetime.now().astimezone()
     for number, change in enumerate(told.changes):
         mode = 0o600 if change.is_private else 0o666
         try:
-            told.copies.append(replace_document(change.document, change.text, now, mode))
+            text = change.text
+            if NO_KEY_YET in text:
+                text = text.replace(NO_KEY_YET, HookKeys(data).make(told.group))
+            copy = replace_document(change.document, text, now, mode, hide_keys)
+            told.copies.append(copy)
         except ConfigError as exc:
             done = ", ".join(str(one.path) for one in told.changes[:number])
             raise ConfigError(f"{exc}" + (f"; already written: {done}" if done else "")) from exc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,18 +75,22 @@ def check_writable(path: Path) -> None:
             )
 
 
-def replace_document(document: Document, text: str, now: datetime, mode: int) -> Path | None:
+def replace_document(
+    document: Document, text: str, now: datetime, mode: int, hide: Callable[[str], str] = str
+) -> Path | None:
     """Write the new text; return where the copy of the old one is. Raise ConfigError.
 
-    `mode` is for a file that is new.
+    `mode` is for a file that is new. `hide` takes secrets out of a text: a file with one is for its
+    owner alone from now on, and no copy has any, since a repository may not ignore it.
     """
     check_writable(document.path)
     real = document.path.resolve()
     try:
         real.parent.mkdir(mode=0o777 if mode & _OTHERS else 0o700, parents=True, exist_ok=True)
-        copy = _keep_copy(real, document.raw, now)
+        copy = _keep_copy(real, _without_secrets(document.raw, hide), now)
         try:
-            _replace(real, document, document.encode(text), mode)
+            is_secret = hide(text) != text
+            _replace(real, document, document.encode(text), mode, is_secret=is_secret)
         except ConfigError:  # it was left alone, so there is nothing that the copy is of
             if copy is not None:
                 copy.unlink()
@@ -93,6 +98,12 @@ def replace_document(document: Document, text: str, now: datetime, mode: int) ->
     except OSError as exc:
         raise ConfigError(f"{document.path}: cannot be written: {_reason(exc)}") from exc
     return copy
+
+
+def _without_secrets(raw: bytes | None, hide: Callable[[str], str]) -> bytes | None:
+    if raw is None:
+        return None
+    return hide(raw.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
 def _keep_copy(real: Path, raw: bytes | None, now: datetime) -> Path | None:
@@ -110,11 +121,12 @@ def _keep_copy(real: Path, raw: bytes | None, now: datetime) -> Path | None:
     raise FileExistsError(errno.EEXIST, "too many copies are beside it", str(copy))
 
 
-def _replace(real: Path, document: Document, data: bytes, mode: int) -> None:
+def _replace(real: Path, document: Document, data: bytes, mode: int, *, is_secret: bool) -> None:
     info = real.stat() if document.raw is not None else None
+    mode = stat.S_IMODE(info.st_mode) if info else mode
     temporary = real.with_name(f".{real.name}.{os.urandom(6).hex()}.tmp")
     try:
-        _write_new(temporary, data, stat.S_IMODE(info.st_mode) if info else mode, info)
+        _write_new(temporary, data, mode & ~_OTHERS if is_secret else mode, info)
         if read_document(document.path).raw != document.raw:
             raise ConfigError(
                 f"{document.path}: was changed by somebody else just now, so it was left alone;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from agent_runner.cores.base import SERVER_NAME
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.connect.document import Document, read_document
 from pynchy.cli.connect.json_text import BadText, JsonText, Unwritable
+from pynchy.cli.connect.permission_hooks import PermissionHooks, hide_keys, without_hooks
 from pynchy.cli.connect.programs import (
     CLAUDE,
     CLAUDE_RULE,
@@ -21,6 +22,7 @@ from pynchy.cli.connect.programs import (
     EntryLocation,
     Format,
     McpServerEntry,
+    claude_hooks_file,
     claude_settings,
     read_entry,
     write_entry,
@@ -71,7 +73,7 @@ class Change:
         name = f"{self.path} → {self.path.resolve()}" if self.path.is_symlink() else str(self.path)
         before = name if self.document.raw is not None else "/dev/null"
         lines = difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="")
-        return "\n".join(lines)
+        return hide_keys("\n".join(lines))
 
 
 def open_text(document: Document, kind: Format) -> Text:
@@ -105,11 +107,13 @@ def plan_connection(
     environ: Mapping[str, str],
     *,
     no_own_questions: bool = False,
+    permissions: PermissionHooks | None = None,
 ) -> list[Change]:
     """Return what has to change so that the program starts that server. Raise ConfigError.
 
     Where Claude Code's own questions are switched off by us, each entry that wants it says so: that
     is how a later removal knows whose rule it is, and whether another connection wants it still.
+    `permissions` are the hooks by which it asks for permissions.
     """
     document = read_document(place.path)
     text = open_text(document, place.format)
@@ -136,6 +140,8 @@ def plan_connection(
     if place.program == CLAUDE:
         add = partial(_add_shared, hook=hook_command(argv), deny=no_own_questions)
         changes.append(_edit_claude_settings(environ, add))
+    if permissions is not None:
+        changes = _with_permissions(changes, place, environ, permissions)
     return [change for change in changes if change.is_needed]
 
 
@@ -163,7 +169,36 @@ def plan_removal(place: EntryLocation, environ: Mapping[str, str]) -> list[Chang
         if server is not None or not others:
             take = partial(_take_shared, hooks=hooks, allow=allow)
             changes.append(_edit_claude_settings(environ, take))
+        changes = _with_permissions(changes, place, environ, None)
     return [change for change in changes if change.is_needed]
+
+
+def _with_permissions(
+    changes: list[Change],
+    place: EntryLocation,
+    environ: Mapping[str, str],
+    permissions: PermissionHooks | None,
+) -> list[Change]:
+    """Put the hooks into their file, or take them out, with what else changes there."""
+    path = claude_hooks_file(place, environ)
+    [change] = [change for change in changes if change.path == path] or [_unchanged(path)]
+    text = JsonText(change.text)
+    try:
+        text = permissions.put(text) if permissions else without_hooks(text)
+    except (BadText, Unwritable) as exc:
+        raise ConfigError(f"{path}: {exc}; nothing was written") from exc
+    return [*(one for one in changes if one is not change), replace(change, text=text.text)]
+
+
+def _unchanged(path: Path) -> Change:
+    document = read_document(path)
+    open_text(document, Format.JSON)
+    return Change(document, document.text)
+
+
+def find_hooks(place: EntryLocation, environ: Mapping[str, str]) -> JsonText:
+    """Return the text in which Claude Code's hooks for permissions are. Raise ConfigError."""
+    return JsonText(_unchanged(claude_hooks_file(place, environ)).text)
 
 
 def _check_ours(place: EntryLocation) -> None:
@@ -190,12 +225,6 @@ def _is_private(place: EntryLocation) -> bool:
     return not place.path.is_relative_to(place.folder) or place.program == CLAUDE
 
 
-def holds_calls(environ: Mapping[str, str]) -> bool:
-    """Say whether Claude Code lets its model wait for a call, however long. Raise ConfigError."""
-    document = read_document(claude_settings(environ))
-    return bool(open_text(document, Format.JSON).find(_BACKGROUND) == _NEVER)
-
-
 def denies_questions(environ: Mapping[str, str]) -> bool:
     """Say whether Claude Code's own questions are switched off. Raise ConfigError."""
     document = read_document(claude_settings(environ))
@@ -210,9 +239,14 @@ def _denies(server: McpServerEntry) -> bool:
 
 def hook_command(argv: Sequence[str]) -> str:
     """Return the command of the hook beside the server that is started so."""
+    return shlex.join(hook_words(argv))
+
+
+def hook_words(argv: Sequence[str], group: str = "") -> list[str]:
+    """Return the words of that command."""
     program, _, *options = argv
     data = options[options.index("--data-dir") :][:2] if "--data-dir" in options else []
-    return shlex.join([program, "hook", CLAUDE, *data])
+    return [program, "hook", CLAUDE, *(["--group", group] if group else []), *data]
 
 
 def _edit_claude_settings(
@@ -275,6 +309,12 @@ def _is_our_hook(item: object) -> bool:
             return ours and "--group" not in words
         case _:
             return False
+
+
+def connected_groups(place: EntryLocation) -> list[str]:
+    """Return the groups that Claude Code asks as, anywhere, by now. Raise ConfigError."""
+    text = open_text(read_document(place.path), place.format)
+    return [server.group for server in _claude_servers(text)]
 
 
 def _claude_servers(text: Text) -> list[McpServerEntry]:

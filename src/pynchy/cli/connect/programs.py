@@ -117,6 +117,13 @@ def claude_settings(environ: Mapping[str, str]) -> Path:
     return (Path(folder) if folder else home / ".claude") / "settings.json"
 
 
+def claude_hooks_file(place: EntryLocation, environ: Mapping[str, str]) -> Path:
+    """Return the file with the person's own hooks for Claude Code, for all folders or this one."""
+    if place.scope is Scope.USER:
+        return claude_settings(environ)
+    return place.folder / ".claude" / "settings.local.json"
+
+
 def _opencode_file(folder: Path) -> Path:
     names = [folder / "opencode.jsonc", folder / "opencode.json"]
     return next((path for path in names if path.exists()), names[-1])

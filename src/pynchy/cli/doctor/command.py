@@ -25,12 +25,18 @@ from pynchy.cli.doctor.machine import (
     look_at_host,
     wait_for_host,
 )
-from pynchy.cli.doctor.settings import check_exposure, check_groups, look_at_settings
+from pynchy.cli.doctor.settings import (
+    check_exposure,
+    check_groups,
+    look_at_settings,
+)
+from pynchy.cli.doctor.sources import check_sources
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.output import show_findings, show_json
 from pynchy.data_dir import DataFolder
 from pynchy.exits import EXIT_FAILED
 from pynchy.findings import Finding, Status
+from pynchy.launchers.box_folders import writable_by_agents
 
 
 @click.command("doctor", short_help="Find what is wrong, and say how to fix it.")
@@ -52,7 +58,8 @@ def doctor_command(
     are in. If --config or PYNCHY_CONFIG names another file, a warning says so.
 
     Where `pynchy connect` has connected an agent program, its MCP server is started as the program
-    would start it, and asked for its tools.
+    would start it, and asked for its tools. With [sources.codex] the background server of a
+    terminal's Codex is asked for its version.
 
     Exit code: 0 no problems (there may be warnings), 1 at least one problem.
 
@@ -95,9 +102,11 @@ def _examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[F
     yield from check_disk(data)
     yield from check_inotify()
     yield from check_clock(data, now)
-    yield from check_connections(data, os.environ, Path.cwd())
+    boxes = writable_by_agents(settings.launchers(), data.path) if settings else []
+    yield from check_connections(data, os.environ, Path.cwd(), boxes=boxes)
     if settings is not None:
         yield from check_exposure(settings.http)
         yield from check_groups(settings, data, health.problems)
+        yield from check_sources(settings, os.environ)
         running = health.problems is not None
         yield from examine_channels(ChannelContext(settings, os.environ, data.path, running))

@@ -10,26 +10,37 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from agent_runner.cores.claude import BACKGROUND_VARIABLE
-from pynchy.cli.connect.plan import find_server, holds_calls
+from agent_runner.agent_tools._tasks import EXTENSION as TASKS
+from pynchy.cli.connect.permission_hooks import (
+    find_url,
+    has_hooks,
+    hook_key,
+    hook_url,
+    why_no_key,
+)
+from pynchy.cli.connect.plan import find_hooks, find_server
 from pynchy.cli.connect.programs import (
     CLAUDE,
     PROGRAMS,
     EntryLocation,
     McpServerEntry,
     Scope,
-    claude_settings,
+    claude_hooks_file,
     find_place,
+    find_project,
 )
+from pynchy.cli.doctor.claude_code import check_claude_code
 from pynchy.cli.mailbox import MAILBOX_FOLDERS
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
 from pynchy.findings import Finding, fine, problem, warning
+from pynchy.http.hook_keys import HookKeys
 from pynchy.own_program import find_own_program
 
 _VERSION = "2025-11-25"
@@ -38,12 +49,21 @@ _INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "pynchy-doctor", "version": "1"},
 }
+# As Claude Code greets a server in its terminal, where it runs tasks in the background.
+_DISCOVER = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},
+    }
+}
 _MAX_LINE = 4 * 1024 * 1024
 _MAX_WORDS = 500
 _GRACE_SECONDS = 2.0
+_OTHERS = 0o077
 
 SECONDS = 20.0
-_TOOLS = {"ask_user", "check_answer", "withdraw_question"}
+_TOOLS = {"ask_user", "check_answer", "request_approval", "withdraw_question"}
 # The session of an agent that runs us is not the one that the server is to be started for.
 _NOT_OURS = ("CLAUDE_CODE_SESSION_ID", "PYNCHY_SESSION_ID", "PYNCHY_CALLED")
 
@@ -52,10 +72,20 @@ class NoTools(Exception):
     """The server did not list its tools; the text says why."""
 
 
-def list_tools(
-    argv: Sequence[str], env: Mapping[str, str], folder: Path, seconds: float
-) -> list[str]:
-    """Return the names of the tools. Raise NoTools if they do not come within that time."""
+class AnsweredError(NoTools):
+    """The server answers a call with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a server offers; `tasks` to a client that would run them in the background."""
+
+    tools: tuple[str, ...]
+    tasks: bool
+
+
+def ask_server(argv: Sequence[str], env: Mapping[str, str], folder: Path, seconds: float) -> Offer:
+    """Return what the server offers. Raise NoTools if that does not come within that time."""
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(  # noqa: S603 - the very command that the program would run
@@ -71,7 +101,7 @@ def list_tools(
             raise NoTools(f"{argv[0]} cannot be started: {exc}") from exc
         conversation = _Conversation(process, seconds)
         try:
-            return conversation.tools()
+            return Offer(conversation.tools(), conversation.offers_tasks())
         except NoTools as exc:
             conversation.end()
             raise NoTools(f"{exc}{_last_words(errors)}") from None
@@ -106,7 +136,7 @@ class _Conversation:
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
 
-    def tools(self) -> list[str]:
+    def tools(self) -> tuple[str, ...]:
         self._say({"id": 0, "method": "initialize", "params": _INITIALIZE})
         self._answer(0)
         self._say({"method": "notifications/initialized"})
@@ -114,7 +144,16 @@ class _Conversation:
         tools = self._answer(1).get("tools")
         if not isinstance(tools, list):
             raise NoTools("it lists no tools")
-        return [str(tool.get("name")) for tool in tools if isinstance(tool, dict)]
+        return tuple(str(tool.get("name")) for tool in tools if isinstance(tool, dict))
+
+    def offers_tasks(self) -> bool:
+        self._say({"id": 2, "method": "server/discover", "params": _DISCOVER})
+        try:
+            capabilities = self._answer(2).get("capabilities")
+        except AnsweredError:  # it knows the handshake alone, which has no tasks
+            return False
+        extensions = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+        return isinstance(extensions, dict) and TASKS in extensions
 
     def _say(self, message: dict[str, Any]) -> None:
         stdin = self._process.stdin
@@ -129,7 +168,7 @@ class _Conversation:
             if isinstance(message, dict) and message.get("id") == number:
                 result = message.get("result")
                 if not isinstance(result, dict):
-                    raise NoTools("it answers with an error")
+                    raise AnsweredError("it answers with an error")
                 return result
 
     def _next(self) -> object:
@@ -163,26 +202,41 @@ def _last_words(errors: IO[bytes]) -> str:
 
 
 def check_connections(
-    data: DataFolder, environ: Mapping[str, str], folder: Path, seconds: float = SECONDS
+    data: DataFolder,
+    environ: Mapping[str, str],
+    folder: Path,
+    seconds: float = SECONDS,
+    boxes: Sequence[Path] = (),
 ) -> Iterator[Finding]:
-    """Look at every program's settings, for all folders and for this one."""
+    """Look at every program's settings, for all folders and for this one.
+
+    `boxes` are the folders that agents may write in boxes: nothing of theirs is run.
+    """
     for program in PROGRAMS:
+        is_connected = False
         for scope in Scope:
             place = find_place(program, scope, environ, folder)
-            yield from _check(place, data, environ, seconds)
+            is_connected |= yield from _check(place, data, environ, seconds, boxes)
+        if is_connected and program == CLAUDE:
+            yield from check_claude_code(environ, find_project(folder), boxes)
 
 
 def _check(
-    place: EntryLocation, data: DataFolder, environ: Mapping[str, str], seconds: float
-) -> Iterator[Finding]:
+    place: EntryLocation,
+    data: DataFolder,
+    environ: Mapping[str, str],
+    seconds: float,
+    boxes: Sequence[Path],
+) -> Generator[Finding, None, bool]:
+    """Find what is wrong with an entry. Return whether there is one that asks in this folder."""
     check = f"{place.program} ({place.scope})"
     try:
         server = find_server(place)
     except ConfigError as exc:
         yield warning(check, str(exc), "correct the file: the program cannot read it either")
-        return
+        return False
     if server is None:
-        return
+        return False
     if not server.is_ours:
         detail = f"{place.path}: {'.'.join(place.keys)} does not start `pynchy mcp`"
         yield warning(check, detail, "take it out, then pynchy connect")
@@ -195,24 +249,49 @@ def _check(
         with _without_traces(server, data) as argv:
             yield _try(check, place, McpServerEntry(argv, server.env), environ, seconds)
         if place.program == CLAUDE:
-            yield from _check_waiting(check, place, environ)
+            yield from _check_permissions(place, server.group, data, environ, boxes)
+        return True
+    return False
 
 
-def _check_waiting(
-    check: str, place: EntryLocation, environ: Mapping[str, str]
+def _check_permissions(
+    place: EntryLocation,
+    group: str,
+    data: DataFolder,
+    environ: Mapping[str, str],
+    boxes: Sequence[Path],
 ) -> Iterator[Finding]:
-    """Claude Code's terminal moves a call that waits to the background unless it is told not to."""
+    """What its permission dialog asks is asked elsewhere as well, if the hook is in order."""
+    check = f"{place.program} permissions ({place.scope})"
+    path = claude_hooks_file(place, environ)
     try:
-        waits = holds_calls(environ)
+        text = find_hooks(place, environ)
     except ConfigError as exc:
         yield warning(check, str(exc), "correct the file: the program cannot read it either")
         return
-    if not waits:
-        detail = (
-            f"{claude_settings(environ)} does not set {BACKGROUND_VARIABLE} to 0: in its terminal"
-            " Claude Code goes on without your answer after two minutes"
-        )
+    key, url = hook_key(text), hook_url(text)
+    try:
+        known = HookKeys(data).find(group)
+    except ConfigError as exc:
+        yield problem(check, str(exc), _fix(place))
+        return
+    if not has_hooks(text):
+        detail = f"{path}: no hook of ours, so only the terminal is asked for permissions"
+        yield fine(check, detail)
+    elif key and key != known:
+        detail = f"{path}: the key of the hook is not one of group {group}, so nobody is asked"
         yield problem(check, detail, _fix(place))
+    elif key and (why := why_no_key(path, boxes)):
+        yield problem(check, f"{path}: it holds the hook's key, and {why}", _fix(place))
+    elif key and path.stat().st_mode & _OTHERS:
+        yield warning(check, f"{path}: others can read the hook's key", f"run: chmod go= {path}")
+    elif key and url != find_url(data, None, text):
+        detail = f"{path}: the hook asks at {url}, and the host is at {find_url(data, None, text)}"
+        yield problem(check, detail, _fix(place))
+    else:
+        way = "over HTTP" if key else "by a command"
+        detail = f"what its dialog asks is asked elsewhere as well, {way}; auto mode asks nobody"
+        yield fine(check, detail)
 
 
 @contextmanager
@@ -263,14 +342,17 @@ def _try(
     inherited = {name: value for name, value in environ.items() if name not in _NOT_OURS}
     started = time.monotonic()
     try:
-        tools = list_tools(server.argv, {**inherited, **server.env}, place.folder, seconds)
+        offer = ask_server(server.argv, {**inherited, **server.env}, place.folder, seconds)
     except NoTools as exc:
         return problem(check, f"{place.path}: {exc}", _fix(place))
-    if missing := _TOOLS - set(tools):
+    if missing := _TOOLS - set(offer.tools):
         detail = f"{place.path}: the server lacks {', '.join(sorted(missing))}"
         return problem(check, detail, _fix(place))
+    if offer.tasks and place.program == CLAUDE:
+        detail = f"{place.path}: the server offers tasks, so Claude Code goes on without an answer"
+        return problem(check, detail, _fix(place))
     took = f"{time.monotonic() - started:.1f} s"
-    return fine(check, f"connected as group {server.group}: {', '.join(tools)} (in {took})")
+    return fine(check, f"connected as group {server.group}: {', '.join(offer.tools)} (in {took})")
 
 
 def _fix(place: EntryLocation) -> str:

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from agent_runner import cores
 from pynchy.channels.loading import load_settings
 from pynchy.cli.mailbox import group_names
 from pynchy.config import (
+    ACP,
     TOKEN_CHANNELS,
     GroupSettings,
     HttpSettings,
@@ -36,8 +37,9 @@ from pynchy.launchers.box_folders import (
 )
 from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
-from pynchy.launchers.process import find_runner
+from pynchy.launchers.process import agent_program, find_runner
 from pynchy.misspelling import similar_group
+from pynchy.permissions.settings_rules import misspelt_tools
 
 _SECONDS = 20.0
 # A folder to read may be a whole disk.
@@ -140,8 +142,12 @@ def check_groups(
     settings: Settings, data: DataFolder, problems: tuple[str, ...] | None
 ) -> Iterator[Finding]:
     """Look at every group that has a table or a mailbox."""
+    misspelt = list(misspelt_tools(settings))
     for name in sorted({*settings.groups, *group_names(data)}):
         group = settings.group(name)
+        for _, words in [found for found in misspelt if found[0] == name]:
+            fix = f"correct the name, if it is wrong, and {_RESTART}"
+            yield warning(f"rules of {name}", words, fix)
         if near := similar_group(name, settings.groups):
             detail = f"it is not in the settings; did you mean {near}?"
             fix = f"correct --group where its agent is started, then: pynchy groups remove {name}"
@@ -202,6 +208,18 @@ def check_people(name: str, group: GroupSettings) -> Iterator[Finding]:
             yield problem(f"group {name}", detail, fix)
         else:
             yield warning(f"group {name}", detail, fix)
+    yield from _check_approvers(name, group, [chat for chat in chats if chat not in closed])
+
+
+def _check_approvers(name: str, group: GroupSettings, chats: Sequence[str]) -> Iterator[Finding]:
+    for channel in chats:
+        if group.approvers and not group.approvers.get(channel):
+            detail = f"nobody may approve or allow in {channel}: it has no approvers"
+            fix = f'in [groups.{name}]: approvers = {{ {channel} = ["USER-ID"] }}'
+            yield warning(f"group {name}", detail, fix)
+    for channel in sorted(TOKEN_CHANNELS & group.approvers.keys()):
+        detail = f"approvers.{channel} has no effect: who holds the token may always approve"
+        yield warning(f"group {name}", detail, f"remove approvers.{channel} from [groups.{name}]")
 
 
 def _check_launcher(
@@ -234,7 +252,7 @@ def _check_agent(
 ) -> Iterator[Finding]:
     """Say whether the agent program and what runs it are there, and how it would be resumed."""
     check, table = f"group {name}", f"[groups.{name}.launcher]"
-    agent = launcher.agent or ""
+    agent = agent_program(launcher.agent or "", launcher)
     runner, program = find_runner(launcher, environ), _which(agent, launcher, environ)
     if runner is None:
         fix = f"install pynchy again, which brings agent_runner, or set runner in {table}"
@@ -260,9 +278,10 @@ def _isolation(name: str, group: GroupSettings) -> Finding:
     box, table = 'kind = "bubblewrap"', f"[groups.{name}.launcher]"
     fix = f"a box for it: {box} in {table} (pynchy docs sandboxes)"
     if launcher.kind == "command":
+        known = ", ".join(name for name in cores.names() if name != ACP)
         fix = (
             "begin its command with a sandbox of yours, such as docker or bwrap; or, if it runs "
-            f"{', '.join(cores.names())}: {box} and agent in place of command in {table} "
+            f"{known}: {box} and agent in place of command in {table} "
             "(pynchy docs sandboxes)"
         )
     return warning(f"group {name}", f"isolation: {found.words}", fix)

@@ -24,7 +24,7 @@ from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError, NoHost, PynchyError
 from pynchy.exits import QuestionOver
-from pynchy.model import Question
+from pynchy.model import Option, Question
 
 
 class Phase(StrEnum):
@@ -183,9 +183,17 @@ class PersonReplies:
         parts = list(self.parts(entry))
         parts[at] = _marked(parts[at], number, multi=question.multi_select)
         self.kept.keep(entry.key, parts)
-        label = flat(question.options[number - 1].label)
-        self.say(entry.key, f"↵ sends “{label}”, u takes it back" if is_plain(entry) else "")
+        option = question.options[number - 1]
+        sends = f"↵ sends “{flat(option.label)}”, u takes it back"
+        said = _agrees(question, option) if option.confirm else sends
+        self.say(entry.key, said if is_plain(entry) else "")
         return True
+
+    def must_agree(self, entry: ListedQuestion, at: int, number: int) -> bool:
+        """True if the option does more than answer, and the person has not been told yet what."""
+        options = entry.view.questions[at].options[number - 1 : number]
+        marked = self.parts(entry)[at].options
+        return any(option.confirm for option in options) and number not in marked
 
     def missing(self, entry: ListedQuestion) -> int | None:
         """Return the first question that has no answer, here or from somebody before, if any."""
@@ -214,7 +222,8 @@ class PersonReplies:
         if missing is not None:
             self.say(entry.key, _missing(missing, entry.view.questions), bad=True)
             return
-        seconds = 0.0 if at_once else self.undo_seconds.get(entry.view.urgency, 0.0)
+        pace = "high" if entry.view.needs_word else entry.view.urgency
+        seconds = 0.0 if at_once else self.undo_seconds.get(pace, 0.0)
         if seconds > 0:
             self._outbox.wait(entry.key, seconds)
         else:
@@ -309,6 +318,27 @@ def is_plain(entry: ListedQuestion) -> bool:
     """True if one option is enough: a single question with a single choice."""
     questions = entry.view.questions
     return len(questions) == 1 and bool(questions[0].options) and not questions[0].multi_select
+
+
+def narrower_forms(question: Question, option: Option) -> list[int]:
+    """Return the numbers of the options that are narrower forms of this one."""
+    named = enumerate(question.options, 1)
+    return [number for number, other in named if other.narrows and other.narrows == option.value]
+
+
+def all_forms(question: Question, option: Option) -> list[int]:
+    """Return the numbers of the widest form of the option, and of all that are narrower."""
+    wider = (o for o in question.options if option.narrows and option.narrows == o.value)
+    wide = next(wider, option)
+    return [question.options.index(wide) + 1, *narrower_forms(question, wide)]
+
+
+def _agrees(question: Question, option: Option) -> str:
+    """Say what the person agrees to, and how they choose the narrower or the wider form of it."""
+    forms = all_forms(question, option)
+    others = [n for n in forms if question.options[n - 1] != option]
+    ways = [f"{n} “{flat(question.options[n - 1].label)}”, " for n in others]
+    return f"{flat(option.confirm)}.\n↵ agrees and sends it, {''.join(ways)}u takes it back"
 
 
 def _marked(part: DraftPart, number: int, *, multi: bool) -> DraftPart:

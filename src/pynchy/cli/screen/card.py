@@ -19,12 +19,13 @@ from textual.widget import Widget
 from textual.widgets import Button, Static, TextArea
 
 from pynchy.cli.screen import markdown_text
+from pynchy.cli.screen.answering import all_forms, narrower_forms
 from pynchy.cli.screen.question_list import ListedQuestion
 from pynchy.cli.screen.saved_state import DraftPart
 from pynchy.cli.text import clean, duration, flat, moment, one_line
 from pynchy.cli.views import HostEnding, HostQuestion
 from pynchy.inbox.keys import Action, hint
-from pynchy.model import Option, Question
+from pynchy.model import Question
 
 _DIGITS = 9
 # What is drawn of one preview; a terminal would take seconds for what an agent may send.
@@ -89,7 +90,10 @@ class Folding(Static):
 
 
 class Choice(Static, can_focus=True):
-    """One option of a question."""
+    """One option of a question; `numbers` are its own and those of its narrower forms.
+
+    It is shown from the first if `shown_with` is empty, else while one of those numbers is marked.
+    """
 
     class Pressed(Message):
         """Somebody chose it, by a click or by the space bar."""
@@ -100,10 +104,14 @@ class Choice(Static, can_focus=True):
             self.number = number
             self.clicked = clicked
 
-    def __init__(self, question: int, number: int, option: Option, *, multi: bool) -> None:
+    def __init__(self, at: int, number: int, question: Question) -> None:
         super().__init__(classes="choice")
-        self.question = question
+        option, multi = question.options[number - 1], question.multi_select
+        self.question = at
         self.number = number
+        self.numbers = {number, *narrower_forms(question, option)}
+        self.shown_with = frozenset(all_forms(question, option) if option.narrows else ())
+        self.display = not self.shown_with
         self._signs = ("[x]", "[ ]") if multi else ("(•)", "( )")
         self._drawn: tuple[bool, bool] | None = None
         # Made once: it is drawn often, and may be long.
@@ -198,7 +206,7 @@ class Asked(Vertical):
     def _choices(self) -> Iterator[Widget]:
         question = self._question
         for number, option in enumerate(question.options, 1):
-            yield Choice(self.at, number, option, multi=question.multi_select)
+            yield Choice(self.at, number, question)
             if option.preview.strip():
                 yield _preview(option.preview, self._short_id)
         if question.options and question.multi_select:
@@ -246,8 +254,9 @@ class CardPane(VerticalScroll, can_focus=True):
         for asked in self.asked:
             asked.show_current(is_current=asked.at == here)
         for choice in self.query(Choice):
-            marked = choice.number in parts[choice.question].options
-            choice.draw(marked=marked, hinted=choice.question == here)
+            marked = parts[choice.question].options
+            choice.display = not choice.shown_with or not choice.shown_with.isdisjoint(marked)
+            choice.draw(marked=choice.number in marked, hinted=choice.question == here)
 
     def scroll_to_question(self, at: int) -> None:
         """Show one question of the card from its beginning."""
@@ -286,7 +295,9 @@ def head(view: HostQuestion, now: datetime) -> Text:
         if waits := view.agent_waits(now):
             line.append(" · the agent: ", "dim").append(waits)
         line.append(f" · {_left(view, now)}", "dim")
-        for number, by in view.drafts:
+        if view.approved:
+            line.append(f"\n{view.approved}", "yellow")
+        for number, by in view.drafts if not view.approved else ():
             line.append(f"\n{_answered(view, number, by)}", "yellow")
     return line
 
@@ -339,7 +350,8 @@ def _card(view: HostQuestion, parts: Sequence[DraftPart], unsent: str) -> Iterat
     yield Horizontal(
         _button("Send", Action.SEND),
         _button("Hide", Action.SNOOZE),
-        _button("Decline", Action.DECLINE),
+        # Who denies has declined: one way to say no is enough.
+        *([] if view.needs_word else [_button("Decline", Action.DECLINE)]),
         classes="actions",
     )
     yield Static(id="status")

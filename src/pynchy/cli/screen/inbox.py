@@ -144,8 +144,9 @@ class InboxScreen(BaseScreen):
         entry = self.current
         if entry is None or self.ignores_keys or self._answering.is_busy(entry):
             return
+        must_agree = self._answering.must_agree(entry, message.question, message.number)
         self._mark(message.question, message.number)
-        if message.clicked and is_plain(entry):
+        if message.clicked and is_plain(entry) and not must_agree:
             self._submit(at_once=False)
         await self._refresh()
 
@@ -166,7 +167,13 @@ class InboxScreen(BaseScreen):
         entry = self.current
         focused = self.focused
         if entry is not None and isinstance(focused, Choice) and is_plain(entry):
-            self._mark(focused.question, focused.number)
+            marked = self._answering.parts(entry)[focused.question].options
+            if focused.numbers.isdisjoint(marked):
+                place = (focused.question, focused.number)
+                must_agree = self._answering.must_agree(entry, *place)
+                self._mark(*place)
+                if must_agree:
+                    return
         self._submit(at_once=True)
 
     def _submit(self, *, at_once: bool) -> None:
@@ -203,6 +210,9 @@ class InboxScreen(BaseScreen):
         if entry is None or self._answering.is_busy(entry):
             return
         key = entry.key
+        if entry.view.needs_word:
+            self._answering.say(key, "Choose Deny: what you write beside it is told.", bad=True)
+            return
 
         def decline(reason: str | None) -> None:
             if reason is not None:

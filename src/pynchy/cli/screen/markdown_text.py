@@ -25,11 +25,12 @@ QUIET = "dim"
 _MARKDOWN = make_reader().disable("table")
 _DIFF_HEAD = re.compile(r"^(diff --git |@@ .*@@|--- \S)", re.MULTILINE)
 _DIFF_HUNK = re.compile(r"^@@ .*@@", re.MULTILINE)
+# Without a head, “--- x” is the line “-- x” that goes.
+_CHANGE_STYLES = ((("+",), "green"), (("-",), "red"))
 _DIFF_STYLES = (
     (("+++", "---", "diff ", "index "), "bold"),
     (("@@",), "cyan"),
-    (("+",), "green"),
-    (("-",), "red"),
+    *_CHANGE_STYLES,
 )
 _INLINE_STYLES = {"strong": "bold", "em": "italic", "s": "strike", "link": "underline"}
 
@@ -45,11 +46,11 @@ def markdown(text: str) -> Text:
     return blocks
 
 
-def code(text: str, bar: str = "") -> Text:
-    """Return the text as it stands, line by line; a unified diff is coloured."""
-    style = _diff_style if is_diff(text) else _code_style
-    lines = [_barred(line, style(line), bar) for line in clean(text).rstrip().split("\n")]
-    return Text("\n").join(lines)
+def code(text: str, bar: str = "", *, is_called_diff: bool = False) -> Text:
+    """Return the text as it stands, line by line; a diff is coloured."""
+    styles = _DIFF_STYLES if is_diff(text) else _CHANGE_STYLES if is_called_diff else None
+    lines = clean(text).rstrip().split("\n")
+    return Text("\n").join(_barred(line, _line_style(line, styles), bar) for line in lines)
 
 
 def is_diff(text: str) -> bool:
@@ -66,12 +67,10 @@ def _barred(line: str, style: str, bar: str) -> Text:
     return Text().append(bar, QUIET).append(line, style)
 
 
-def _code_style(_line: str) -> str:
-    return CODE
-
-
-def _diff_style(line: str) -> str:
-    return next((style for starts, style in _DIFF_STYLES if line.startswith(starts)), "")
+def _line_style(line: str, styles: Sequence[tuple[tuple[str, ...], str]] | None) -> str:
+    if styles is None:
+        return CODE
+    return next((style for starts, style in styles if line.startswith(starts)), "")
 
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[Text]:
@@ -102,7 +101,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Text]:
 def _code_block(token: Token, bar: str) -> Iterator[Text]:
     if info := clean(token.info).strip():
         yield Text(bar + info, QUIET)
-    yield code(token.content, bar)
+    yield code(token.content, bar, is_called_diff=info == "diff")
     yield Text()
 
 

@@ -166,7 +166,8 @@ def second_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: boo
     line = Text(no_wrap=True).append("▌ " if chosen else "  ", "bold cyan")
     if view.ending is not None:
         mark = "✓ " if view.ending.outcome == "answered" else "- "
-        return _with_end(line.append(mark + one_line(view.ending.summary), "dim"), "", width)
+        told = f"{mark}{view.kind_word}{one_line(view.ending.summary)}"
+        return _with_end(line.append(told, "dim"), "", width)
     line.append(brief(view), "")
     if waits := view.waits_seconds(now):
         return _with_end(line, f"waits {duration(waits)}", width)
@@ -175,9 +176,9 @@ def second_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: boo
 
 def brief(view: HostQuestion) -> str:
     """Return the question in one line."""
-    asked = one_line(view.title) or (one_line(view.questions[0].text) if view.questions else "")
+    asked = one_line(view.title) or one_line(view.brief)
     more = f" (+{len(view.questions) - 1})" if len(view.questions) > 1 else ""
-    return f"{asked}{more}"
+    return f"{view.kind_word}{asked}{more}"
 
 
 def _with_end(line: Text, end: str, width: int) -> Text:

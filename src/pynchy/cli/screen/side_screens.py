@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.worker import Worker
 
+from pynchy.cli.agent_views import HostAgent, read_agent
 from pynchy.cli.screen import answering, markdown_text
 from pynchy.cli.screen.card import ending_text, head, put
 from pynchy.cli.screen.feed import understand
@@ -31,12 +32,15 @@ POLL_SECONDS = 5.0
 _MAX_OVER = 1_000
 _MAX_NAME = 40
 _MAX_BRIEF = 70
+_MAX_TOOLS = 20
 _STANDINGS = {
     "undelivered": ("answer not delivered", "bold red"),
     "waiting": ("waiting on you", "bold yellow"),
     "parked": ("parked, waits on you", "bold yellow"),
     "resuming": ("answer on its way", "cyan"),
     "working": ("working", "green"),
+    "idle": ("idle", "dim"),
+    "ended": ("ended", "dim"),
 }
 _OUTCOME_STYLES = {"answered": "green", "declined": "yellow"}
 
@@ -182,7 +186,7 @@ class AgentsScreen(SideScreen):
         is_known = agent.get("lives") or standing == "parked"
         line.append("" if is_known else "  its process has ended", "dim")
         items = [self._item(agent, item) for item in agent.get("questions") or ()]
-        return [AgentRow(line), *items]
+        return [AgentRow(line), *_elsewhere(read_agent(agent)), *items]
 
     def _item(self, agent: Json, item: Json) -> AgentRow:
         line = Text("    ").append(f"#{one_line(str(item.get('short_id', '')))} ", "bold")
@@ -209,6 +213,22 @@ class AgentsScreen(SideScreen):
         done = "Trying again." if verb == "retry" else "No longer kept; history has it."
         self.say(result.text if result.is_bad else done, bad=result.is_bad)
         self.look()
+
+
+def _elsewhere(agent: HostAgent) -> list[AgentRow]:
+    """Return the tools that it runs, and what it asks at its own screen alone."""
+    lines = []
+    for tool in agent.tools[:_MAX_TOOLS]:
+        style = "dark_orange" if tool.may_need_permission else "dim"
+        mark = f"{tool.how_long} (a guess)" if tool.may_need_permission else tool.how_long
+        lines.append(
+            Text("    ").append(one_line(tool.what, _MAX_BRIEF)).append(f"  {mark}", style)
+        )
+    for ask in agent.asks:
+        if not ask.short_id:
+            title = one_line(ask.title, _MAX_BRIEF)
+            lines.append(Text(f"    {title}").append("  at its own screen", "dim"))
+    return [AgentRow(line) for line in lines]
 
 
 class HistoryScreen(SideScreen):

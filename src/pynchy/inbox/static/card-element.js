@@ -15,11 +15,11 @@ export function growTextFields(card) {
   }
 }
 
-// Everything that is written in the card's fields, a reason to decline among it.
+// Everything that is written in the card's fields, a reason to decline and an edited call among it.
 export function writtenText(card) {
   const fields = [...card.querySelectorAll("[data-text], [data-reason]")];
   const texts = fields.map((field) => field.value).filter((text) => text.trim());
-  return [...new Set([...texts, card.reason].filter(Boolean))].join("\n\n");
+  return [...new Set([...texts, card.reason, card.editedText].filter(Boolean))].join("\n\n");
 }
 
 // Each question's text and marked options, by its number.
@@ -29,6 +29,14 @@ export function readFields(card) {
     text: question.querySelector("[data-text]")?.value ?? "",
     options: markedOptions(question),
   }));
+}
+
+// True if the part answers nothing: what was answered before may be left empty, and where a choice
+// is needed, words alone are no answer.
+export function isUnanswered(question, part) {
+  if (part.options.length) return false;
+  if (part.text.trim()) return "choose" in question.dataset;
+  return !("answered" in question.dataset);
 }
 
 function markedOptions(question) {

@@ -25,6 +25,9 @@ export function updateTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-age]")) {
     setText(element, `${formatDuration((at - Date.parse(element.dateTime)) / 1000)} ago`);
   }
+  for (const element of root.querySelectorAll("time[data-lasts]")) {
+    setText(element, formatDuration((at - Date.parse(element.dateTime)) / 1000));
+  }
   for (const element of root.querySelectorAll("time[data-waits]")) {
     const left = (Date.parse(element.dateTime) - at) / 1000;
     setText(element, left > 0 ? `the agent waits ${formatDuration(left)} more` : element.dataset.waits);

@@ -18,6 +18,9 @@ startKeyboard(cardList, answering);
 
 const cardActions = {
   decline: (card) => answering.openDeclinePanel(card),
+  "confirm-now": (card) => answering.submit(card, { isAgreed: true }),
+  edit: (card, button) => answering.openEditPanel(card, button),
+  "edit-now": (card) => answering.allowEdited(card),
   "decline-now": (card) => answering.decline(card),
   snooze: (card) => answering.openSnoozePanel(card),
   "snooze-now": (card, button) => {
@@ -60,6 +63,7 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("input", (event) => {
   const card = event.target.closest(".card");
   if (!card || card.classList.contains("over") || event.target.matches("[data-reason]")) return;
+  if (event.target.matches("[data-edited]")) card.editedText = event.target.value;
   saveUnsentText(card);
   growTextFields(card);
 });

@@ -1,5 +1,5 @@
-// Prevents accidental answers: a card that has just appeared or moved, or a window that has just come
-// back, ignores keys and clicks for a moment. Nor do letters that were meant for a field that is gone
+// Prevents accidental answers: a card that has just appeared or moved, a button that has just taken
+// another's place, or a window that has just come back, ignores keys and clicks for a moment. Nor do letters that were meant for a field that is gone
 // become commands.
 
 import { isTextField } from "./every-page.js";
@@ -11,12 +11,21 @@ const ignoredSince = new WeakMap();
 let windowBackAt = performance.now();
 let lastKeyAt = null;
 
-export function ignoreInputBriefly(card) {
-  ignoredSince.set(card, performance.now());
+// Of a card, or of a single button in it.
+export function ignoreInputBriefly(element) {
+  ignoredSince.set(element, performance.now());
 }
 
-export function isIgnoringInput(card) {
-  return performance.now() - Math.max(ignoredSince.get(card) ?? 0, windowBackAt) < IGNORE_MS;
+export function isIgnoringInput(element) {
+  return performance.now() - Math.max(ignoredSince.get(element) ?? 0, windowBackAt) < IGNORE_MS;
+}
+
+// True if a button that ignores input would be pressed; a key that is held presses none at all. Other
+// keys than these are not meant for it.
+function pressesIgnoringButton(event) {
+  const button = event.target.closest?.("button");
+  const presses = event.type === "click" || event.key === "Enter" || event.key === " ";
+  return presses && ignoredSince.has(button) && (isIgnoringInput(button) || event.repeat);
 }
 
 // Somebody types into a field that goes: until a pause, what is typed was meant for that field.
@@ -39,6 +48,7 @@ function swallow(event) {
 
 function guardInput(event) {
   if (event.type === "keydown" && isLeftoverTyping(event)) return swallow(event);
+  if (pressesIgnoringButton(event)) return swallow(event);
   const card = event.target.closest?.(".card");
   if (!card || !isIgnoringInput(card)) return;
   // Typing answers nothing, so no letter is lost.

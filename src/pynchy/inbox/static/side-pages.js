@@ -13,6 +13,8 @@ import { isSnoozed } from "./snooze.js";
 let openKeys = null;
 const agentList = document.getElementById("agents");
 let refreshTimer;
+let shownAgents = "";
+let isAskingForChanges = false;
 
 startEveryPage();
 
@@ -20,20 +22,39 @@ function updateCount() {
   showWaitingCount([...(openKeys ?? [])].filter((key) => !isSnoozed(key)).length);
 }
 
-async function refreshAgents() {
-  const reply = await fetchFromHost("/inbox/agents").catch(() => null);
-  if (!reply?.ok) return;
-  const focused = agentList.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
-  agentList.innerHTML = await reply.text();
+// What to find the focused element by in a new list.
+function nameOf(element) {
+  return element.ariaLabel ?? element.getAttribute("href") ?? "";
+}
+
+async function refreshAgents(path = "/inbox/agents") {
+  const reply = await fetchFromHost(path).catch(() => null);
+  if (reply?.status !== 200) return;
+  const html = await reply.text();
+  // A list that is as it was stays: somebody may be reading or selecting.
+  if (html === shownAgents) return;
+  shownAgents = html;
+  const focused = agentList.contains(document.activeElement) ? nameOf(document.activeElement) : "";
+  agentList.innerHTML = html;
   updateTimes(agentList);
-  if (focused) agentList.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) [...agentList.querySelectorAll("a, button")].find((one) => nameOf(one) === focused)?.focus();
+}
+
+// The stream tells nothing of agents that pynchy did not start. While they are as this page knows them,
+// the host has next to nothing to do for the answer.
+async function askForChanges() {
+  if (document.hidden || isAskingForChanges) return;
+  isAskingForChanges = true;
+  const known = agentList.querySelector("[data-revision]")?.dataset.revision ?? "";
+  await refreshAgents(`/inbox/agents?known=${encodeURIComponent(known)}`);
+  isAskingForChanges = false;
 }
 
 function onChange() {
   updateCount();
   if (!agentList) return;
   clearTimeout(refreshTimer);
-  refreshTimer = setTimeout(refreshAgents, 200);
+  refreshTimer = setTimeout(() => refreshAgents(), 200);
 }
 
 agentList?.addEventListener("click", async (event) => {
@@ -45,6 +66,7 @@ agentList?.addEventListener("click", async (event) => {
   for (const other of item.querySelectorAll("button")) other.disabled = true;
   status.hidden = false;
   status.textContent = "Sending…";
+  shownAgents = "";
   const path = `/api/questions/${encodeURIComponent(id)}/${button.dataset.do}`;
   const reply = await postToHost(path, { group }).catch(() => null);
   if (reply?.ok) return onChange();
@@ -82,4 +104,8 @@ new EventStream({
     onChange();
   },
 });
-if (agentList) setInterval(refreshAgents, 15000);
+if (agentList) {
+  setInterval(() => document.hidden || refreshAgents(), 15000);
+  setInterval(askForChanges, 1500);
+  document.addEventListener("visibilitychange", () => document.hidden || refreshAgents());
+}

@@ -1,5 +1,6 @@
 // Hides questions for a while, in this browser alone. They come back on top, and before their end.
 
+import { formatDuration } from "./clock.js";
 import { hostNow, pageData } from "./page-data.js";
 
 const PREFIX = "pynchy-snooze:";
@@ -13,6 +14,22 @@ export function snoozeChoices(card) {
     until: Math.min(endOf(preset), latest),
     cutShort: endOf(preset) > latest,
   })).filter((choice) => choice.until > hostNow());
+}
+
+// A button for each choice, up to the first that the question's end cuts short.
+export function fillSnoozePanel(panel, choices) {
+  const buttons = panel.querySelector(".actions");
+  for (const choice of choices) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.do = "snooze-now";
+    button.dataset.until = String(choice.until);
+    button.textContent = choice.cutShort ? `${formatDuration((choice.until - hostNow()) / 1000)} (it ends soon)` : choice.text;
+    buttons.append(button);
+    if (choice.cutShort) break;
+  }
+  if (!choices.length) panel.querySelector("p").textContent = "It ends too soon to be hidden.";
+  buttons.insertAdjacentHTML("beforeend", '<button type="button" class="quiet" data-do="close">Cancel <kbd aria-hidden="true">Esc</kbd></button>');
 }
 
 function endOf(preset) {

@@ -57,6 +57,7 @@ def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") ->
         called=Path(called) if called else None,
         granted=environ.get("PYNCHY_RESUMED", ""),
         denies=environ.get("PYNCHY_DENIES") == "1",
+        permits=environ.get("PYNCHY_PERMISSIONS") == "1",
     )
     return main(ipc_dir, identity, _state_dir(environ))
 

@@ -1,4 +1,4 @@
-"""The three tools: a thin layer between MCP and asking.
+"""The tools: a thin layer between MCP and asking.
 
 A call that fails for a reason the model can mend comes back as text with is_error. What has come
 for earlier questions is appended to whatever result goes out next, receipt first.
@@ -6,17 +6,19 @@ for earlier questions is appended to whatever result goes out next, receipt firs
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from agent_runner.agent_tools import _schemas
+from agent_runner.agent_tools import _elicitation, _schemas
 from agent_runner.agent_tools._tasks import Task, Tasks
 from agent_runner.asking import (
     Asker,
     Outcome,
+    Permission,
+    Request,
     RequestId,
     Result,
     arguments,
@@ -24,6 +26,7 @@ from agent_runner.asking import (
     request_id_of,
     text,
 )
+from agent_runner.asking.mailbox import words_file, write_whole
 from agent_runner.errors import BadArguments
 
 PROGRESS_SECONDS = 10.0
@@ -45,7 +48,8 @@ class ToolCall:
     """One call. `key` is the client's own name for it, empty where it gives none.
 
     `may_be_task`: the client can take a task for a result. `session_id` is the session that the
-    client says it calls for, and `client` what it calls itself; empty where it says none.
+    client says it calls for, and `client` what it calls itself; empty where it says none. `elicit`
+    shows a form to the person in front of the client, where it can.
     """
 
     name: str
@@ -55,6 +59,7 @@ class ToolCall:
     may_be_task: bool = False
     session_id: str = ""
     client: str = ""
+    elicit: _elicitation.Elicit | None = None
 
 
 class UnknownTool(Exception):
@@ -67,8 +72,8 @@ class Identity:
 
     `called` is the file by which whoever started the client learns of the first call.
     `session_key` is where a call's `_meta` names its session, where only calls do. `granted` is the
-    question whose answer the session was resumed for, while its call is still open. `denies`: its
-    client must have somebody to ask for permissions, who denies them.
+    question whose answer the session was resumed for, while its call is still open. `permits`: its
+    client asks us for permissions, and we a person; with `denies`, nobody.
     """
 
     session_id: str = ""
@@ -79,8 +84,11 @@ class Identity:
     called: Path | None = None
     granted: str = ""
     denies: bool = False
+    permits: bool = False
 
 
+# The only program that asks for permissions in this way.
+_CLAUDE = "claude"
 _DENIED = {
     "behavior": "deny",
     "message": "Nobody can be asked for a permission here. Do without, or ask what to do instead.",
@@ -88,7 +96,7 @@ _DENIED = {
 
 
 class Tools:
-    """`ask_user`, `check_answer` and `withdraw_question` over one mailbox."""
+    """`ask_user`, `request_approval`, `check_answer`, `withdraw_question` over one mailbox."""
 
     def __init__(
         self,
@@ -105,11 +113,19 @@ class Tools:
         self._session = identity.session_id or fresh_request_id()
         self._tasks = tasks
         self._progress_seconds = progress_seconds
+        # As long as it is there: the agent may remove it.
+        self._cwd = _folder()
 
     @property
     def offered(self) -> tuple[Fields, ...]:
         """The tools as a client is told of them."""
-        return (*_schemas.TOOLS, *([_schemas.PERMISSIONS] if self._identity.denies else ()))
+        asked = self._identity.denies or self._identity.permits
+        return (*_schemas.TOOLS, *([_schemas.PERMISSIONS] if asked else ()))
+
+    @property
+    def takes_desk_answers(self) -> bool:
+        """Whether the person in front of the client may answer there."""
+        return self._asker.takes_desk_answers
 
     async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool if there is none of that name."""
@@ -117,9 +133,15 @@ class Tools:
             "ask_user": self._ask_user,
             "check_answer": self._check_answer,
             "withdraw_question": self._withdraw_question,
+            "request_approval": self._request_approval,
         }
-        if call.name == _schemas.PERMISSIONS["name"] and self._identity.denies:
-            return ToolResult(json.dumps(_DENIED))  # and not a word beside it
+        if call.name == _schemas.PERMISSIONS["name"]:
+            # Not a word beside it: it is the program that reads this.
+            try:
+                verdict = await self._permission(call)
+            except BadArguments as exc:
+                verdict = {"behavior": "deny", "message": f"Nobody could be asked: {exc}"}
+            return ToolResult(json.dumps(verdict))
         run = tools.get(call.name)
         if run is None:
             raise UnknownTool(call.name)
@@ -142,13 +164,49 @@ class Tools:
         """Return what to do when the answers that were taken since the last time are out."""
         return partial(self._asker.pass_on, self._asker.take_in_hand())
 
+    async def _permission(self, call: ToolCall) -> Fields:
+        """Return whether Claude Code may make a call, in its own shape."""
+        if not self._identity.permits:
+            if self._identity.denies:
+                return _DENIED
+            raise UnknownTool(call.name)
+        tool, given = call.arguments.get("tool_name"), call.arguments.get("input")
+        if not isinstance(tool, str) or not isinstance(given, dict):
+            return {"behavior": "deny", "message": "the call has no tool_name or no input"}
+        call_id = str(call.arguments.get("tool_use_id") or "")
+        key = f"/permission/{call_id or call.key}"
+        request = Request(
+            questions=(),
+            request_id=request_id_of(self._session, key, given),
+            permission=Permission(_CLAUDE, tool, given, self._cwd, editable=True),
+        )
+        who = self._identity.agent or call.client
+        result = await self._asker.ask(arguments.asked_by(request, who, self._identity.task))
+        if not result.is_granted:
+            return {"behavior": "deny", "message": text.describe_permission(result)}
+        words = text.describe_allowed(result.answered_by, result.note, given, result.input)
+        if words and self._identity.called is not None:
+            with suppress(OSError):  # the call may be made all the same
+                write_whole(words_file(self._identity.called, call_id), words.encode())
+        return {
+            "behavior": "allow",
+            "updatedInput": given if result.input is None else result.input,
+        }
+
     async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
         request_id = self._request_id(call)
         if request_id is None or request_id != self._identity.granted:
             # What has been answered already is handed over, whatever else the call says.
             arguments.check_ask_names(call.arguments)
         request, wait = arguments.parse_ask(call.arguments)
-        request_id = request_id or request.request_id
+        return await self._ask(call, request, wait=wait)
+
+    async def _request_approval(self, call: ToolCall) -> ToolResult | Task:
+        request, wait = arguments.parse_approval(call.arguments)
+        return await self._ask(call, request, wait=wait)
+
+    async def _ask(self, call: ToolCall, request: Request, *, wait: bool) -> ToolResult | Task:
+        request_id = self._request_id(call) or request.request_id
         request = arguments.asked_by(
             replace(request, request_id=request_id),
             self._identity.agent or call.client,
@@ -159,7 +217,8 @@ class Tools:
             if task is not None:
                 return task if task.result is None else tool_result(task.result)
         async with self._reporting(call, request.request_id):
-            result = await self._asker.ask(request, wait=wait)
+            with self._at_desk(call.elicit if wait else None, request):
+                result = await self._asker.ask(request, wait=wait)
         if result.outcome is Outcome.PENDING and not wait:
             return ToolResult(text.describe_asked(result))
         return tool_result(result)
@@ -193,6 +252,40 @@ class Tools:
         finally:
             ticker.cancel()
 
+    @contextmanager
+    def _at_desk(self, elicit: _elicitation.Elicit | None, request: Request) -> Iterator[None]:
+        """Show the question in front of the client, too, until the block ends.
+
+        Never what is to be allowed: whoever can write for the client could say yes.
+        """
+        if elicit is None or not request.questions or not self.takes_desk_answers:
+            yield
+            return
+        # Closed at once with the block, before the call's result goes out.
+        with ExitStack() as dialogs:
+            asking = self._tasks.create_task(self._ask_at_desk(elicit, request, dialogs))
+            try:
+                yield
+            finally:
+                asking.cancel()
+
+    async def _ask_at_desk(
+        self, elicit: _elicitation.Elicit, request: Request, dialogs: ExitStack
+    ) -> None:
+        # Not before a host has it: nobody would take the answer.
+        await self._asker.picked_up(request.request_id)
+        for attempt in range(_elicitation.ATTEMPTS):
+            form = _elicitation.form(request, again=attempt > 0)
+            result = await dialogs.enter_context(elicit(form))
+            answers = _elicitation.read_answers(request, result)
+            if answers is None:
+                return
+            if all(answer.selected or answer.text for answer in answers):
+                by = _elicitation.os_user()
+                with suppress(OSError):  # the others may still answer
+                    await self._asker.answer_at_desk(request.request_id, by, answers)
+                return
+
     async def _report(self, call: ToolCall, request_id: RequestId) -> None:
         if call.progress is None:
             return
@@ -205,6 +298,14 @@ class Tools:
             waited = clock() - started
             told = text.waiting_message(waited, picked_up=picked_up, unseen=unseen)
             call.progress(waited, told)
+
+
+def _folder() -> str:
+    """Return the folder in which we work; empty if it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def tool_result(result: Result) -> ToolResult:

@@ -52,7 +52,31 @@ _QUESTION = {
 _REQUEST_ID = {
     "type": "string",
     "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$",
-    "description": "The id that ask_user returned.",
+    "description": "The id that ask_user or request_approval returned.",
+}
+
+# What every call that asks a person can say of itself.
+_ABOUT_CALL = {
+    "task": {
+        "type": "string",
+        "description": "What you are working on, in a few words; shown to the person.",
+    },
+    "urgency": {
+        "type": "string",
+        "enum": ["low", "normal", "high"],
+        "default": "normal",
+        "description": "high only if work or a service stands still until the answer.",
+    },
+    "timeout": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "Seconds to wait; usually 1800 if left out. People take minutes.",
+    },
+    "wait_for_response": {
+        "type": "boolean",
+        "default": True,
+        "description": "false: ask, return the request_id at once and do other work.",
+    },
 }
 
 ASK_USER = {
@@ -82,26 +106,7 @@ ASK_USER = {
                 "description": "One to four questions, shown and answered together.",
             },
             "title": {"type": "string", "description": "A line above the questions."},
-            "task": {
-                "type": "string",
-                "description": "What you are working on, in a few words; shown to the person.",
-            },
-            "urgency": {
-                "type": "string",
-                "enum": ["low", "normal", "high"],
-                "default": "normal",
-                "description": "high only if work or a service stands still until the answer.",
-            },
-            "timeout": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Seconds to wait; usually 1800 if left out. People take minutes.",
-            },
-            "wait_for_response": {
-                "type": "boolean",
-                "default": True,
-                "description": "false: ask, return the request_id at once and do other work.",
-            },
+            **_ABOUT_CALL,
         },
         "required": ["questions"],
     },
@@ -114,12 +119,57 @@ ASK_USER = {
     },
 }
 
+REQUEST_APPROVAL = {
+    "name": "request_approval",
+    "title": "Ask for an approval",
+    "description": (
+        "Ask a person to approve one thing before you do it, and wait for their yes or no. Use it"
+        " before what cannot be undone, costs money, or reaches other people: a deploy, a"
+        " deletion, a message in somebody's name. Use ask_user where there is more to choose than"
+        " yes or no.\n\n"
+        "Do it only if the result says that it is approved, and only what you described: for"
+        " anything else ask again. The person may add words, which you must follow. The call"
+        " blocks until someone decides or `timeout` is over. A timeout does not end the request:"
+        " you get its request_id, and the decision comes with a later tool result, by"
+        " check_answer, or to this session when it is resumed. Silence is not consent, and there"
+        " is no default."
+    ),
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "action": {
+                "type": "string",
+                "description": "What you want to do, in one sentence that names the thing and the"
+                " place, such as 'Deploy 2.1 to production?'.",
+            },
+            "details": {
+                "type": "string",
+                "description": "What the person needs to know to decide: why, what it changes, how"
+                " it could be undone. The person may know nothing of your work.",
+            },
+            "preview": {
+                "type": "string",
+                "description": "Exactly what would be done, such as a diff, a command or the text"
+                " of a message; shown as it is.",
+            },
+            "risk": {
+                "type": "string",
+                "enum": ["low", "medium", "high"],
+                "description": "How bad it would be if it went wrong.",
+            },
+            **_ABOUT_CALL,
+        },
+        "required": ["action"],
+    },
+    "annotations": ASK_USER["annotations"],
+}
+
 CHECK_ANSWER = {
     "name": "check_answer",
     "title": "Look for an answer",
     "description": (
-        "Take up a question again that ask_user left open: returns the answer if it has come,"
-        " else says that the question is still open."
+        "Take up a question again that ask_user or request_approval left open: returns the answer"
+        " if it has come, else says that the question is still open."
     ),
     "inputSchema": {
         "type": "object",
@@ -159,15 +209,16 @@ WITHDRAW_QUESTION = {
 PERMISSIONS = {
     "name": "permissions",
     "title": "Ask for a permission",
-    "description": "For the agent program alone. Nobody grants permissions here: it denies.",
+    "description": "For the agent program alone: asks a person for a permission.",
     "inputSchema": {"type": "object"},
     "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
 }
 
-TOOLS = (ASK_USER, CHECK_ANSWER, WITHDRAW_QUESTION)
+TOOLS = (ASK_USER, CHECK_ANSWER, WITHDRAW_QUESTION, REQUEST_APPROVAL)
 
 INSTRUCTIONS = (
-    "ask_user puts a question to the person responsible for this work and waits for the answer."
+    "ask_user puts a question to the person responsible for this work and waits for the answer;"
+    " request_approval asks them to approve one thing before you do it."
     " Nobody watches this session: what you only write into the conversation is not seen."
     " Silence is never consent."
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_runner import __version__
-from agent_runner.agent_tools import _schemas
+from agent_runner.agent_tools import _elicitation, _schemas
 from agent_runner.agent_tools import _stdio as rpc
 from agent_runner.agent_tools._ask_user import (
     Progress,
@@ -88,6 +88,10 @@ class CallsTools(Protocol):
     waiting: Tasks | None
 
     @property
+    def takes_desk_answers(self) -> bool:
+        """Whether the person in front of the client may answer there."""
+
+    @property
     def offered(self) -> Sequence[rpc.Fields]:
         """The tools as a client is told of them."""
 
@@ -114,6 +118,8 @@ class Server:
         self._tasks = tasks
         self._session_key = session_key
         self._client = ""
+        self._elicitations = _elicitation.Elicitations(output.write)
+        self._shows_forms = False
         self._running: dict[rpc.CallId, asyncio.Task[None]] = {}
 
     def receive(self, line: bytes | None) -> None:
@@ -126,10 +132,13 @@ class Server:
         except rpc.RpcError as error:
             self._refuse(error)
             return
-        if isinstance(message, rpc.Notice):
-            self._notice(message)
-        elif message is not None:
-            self._call(message)
+        match message:
+            case rpc.Notice():
+                self._notice(message)
+            case rpc.Response():
+                self._elicitations.receive(message)
+            case rpc.Call():
+                self._call(message)
 
     def cancel_all(self) -> None:
         """End every call that runs, unanswered."""
@@ -169,15 +178,32 @@ class Server:
             case "tools/list":
                 listed: dict[str, object] = {"tools": self._tools.offered}
                 return _stateless(listed | _CACHE_HINTS) if stateless else listed
-            case "server/discover":
+            case "server/discover" if not self._wants_handshake(call):
                 with_tasks = self._tools.waiting is not None and _may_wait_as_task(call)
                 return _discover(with_tasks=with_tasks)
             case "initialize" if not stateless:
-                self._client = _client_title(call.params.get("clientInfo"))
-                return _initialize(call)
+                return self._initialize(call)
             case "ping" if not stateless:
                 return {}
         raise rpc.RpcError(rpc.METHOD_NOT_FOUND, f"no method {call.method}")
+
+    def _initialize(self, call: rpc.Call) -> rpc.Fields:
+        self._client = _client_title(call.params.get("clientInfo"))
+        requested = call.params.get("protocolVersion")
+        agreed = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
+        shows_forms = _elicitation.shows_forms(call.params.get("capabilities"))
+        self._shows_forms = shows_forms and agreed == _elicitation.VERSION
+        return {
+            "protocolVersion": agreed,
+            "capabilities": _CAPABILITIES,
+            "serverInfo": _SERVER_INFO,
+            "instructions": _schemas.INSTRUCTIONS,
+        }
+
+    def _wants_handshake(self, call: rpc.Call) -> bool:
+        """Say whether to know nothing of the era without handshakes: no form could be shown."""
+        shows_forms = _elicitation.shows_forms(call.meta.get(_CAPABILITIES_KEY))
+        return shows_forms and self._tools.takes_desk_answers
 
     def _start(self, call: rpc.Call, work: Coroutine[None, None, rpc.Fields]) -> None:
         if call.id in self._running:
@@ -216,6 +242,7 @@ class Server:
             raise rpc.RpcError(rpc.INVALID_PARAMS, "name: must be the name of a tool")
         if not isinstance(arguments, dict | None):
             raise rpc.RpcError(rpc.INVALID_PARAMS, "arguments: must be an object")
+        shows_forms = self._shows_forms and _VERSION_KEY not in call.meta
         return ToolCall(
             name,
             arguments or {},
@@ -224,6 +251,7 @@ class Server:
             may_be_task=_may_wait_as_task(call) and _declares_tasks(call),
             session_id=_text_in(call.meta, self._session_key),
             client=_client_title(call.meta.get(_CLIENT_KEY)) or self._client,
+            elicit=self._elicitations.create if shows_forms else None,
         )
 
     def _progress(self, meta: rpc.Fields) -> Progress | None:
@@ -318,17 +346,6 @@ def _check_envelope(call: rpc.Call) -> None:
             "Unsupported protocol version",
             data={"supported": supported, "requested": requested},
         )
-
-
-def _initialize(call: rpc.Call) -> dict[str, object]:
-    requested = call.params.get("protocolVersion")
-    agreed = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0]
-    return {
-        "protocolVersion": agreed,
-        "capabilities": _CAPABILITIES,
-        "serverInfo": _SERVER_INFO,
-        "instructions": _schemas.INSTRUCTIONS,
-    }
 
 
 def _discover(*, with_tasks: bool) -> dict[str, object]:

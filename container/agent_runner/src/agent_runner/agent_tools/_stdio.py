@@ -72,8 +72,16 @@ class Notice:
     params: Fields
 
 
-def parse(line: bytes) -> Call | Notice | None:
-    """Return the message; None for a response, as we ask the client nothing. Raise RpcError."""
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the client says to a call of ours; `result` is empty where it refused."""
+
+    id: CallId | None
+    result: Fields
+
+
+def parse(line: bytes) -> Call | Notice | Response:
+    """Return the message. Raise RpcError."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as exc:
@@ -83,7 +91,8 @@ def parse(line: bytes) -> Call | Notice | None:
     if not isinstance(message, dict):
         raise RpcError(INVALID_REQUEST, "a message is a JSON object")
     if "method" not in message and ("result" in message or "error" in message):
-        return None
+        result = message.get("result")
+        return Response(as_call_id(message.get("id")), result if isinstance(result, dict) else {})
     return _parse_object(message)
 
 
@@ -105,6 +114,11 @@ def _parse_object(message: dict[str, object]) -> Call | Notice:
     if call_id is None:
         raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
     return Call(call_id, method, params)
+
+
+def encode_call(call_id: CallId, method: str, params: Fields) -> bytes:
+    """Return the line of a call that the client is to answer."""
+    return _encode({"id": call_id, "method": method, "params": params})
 
 
 def encode_result(call_id: CallId, result: Fields) -> bytes:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from agent_runner.asking import wire
-from agent_runner.asking._model import Outcome, Request, RequestId, Result
+from agent_runner.asking._model import Answer, Outcome, Request, RequestId, Result
 from agent_runner.asking._waiter import Waiter
 from agent_runner.asking.lease import RENEW_SECONDS, Lease
 from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox
@@ -26,6 +26,7 @@ from agent_runner.errors import BadArguments, BadFile
 # The host counts from when it read the question: its `defaulted` comes a little after our limit.
 DEFAULT_GRACE_SECONDS = 5.0
 WITHDRAW_GRACE_SECONDS = 2.0
+PICKED_UP_SECONDS = 0.1
 
 _MARGIN_SECONDS = 5.0
 _MARGIN_SHARE = 0.9
@@ -176,6 +177,28 @@ class Asker:
     def default_wait_seconds(self) -> float:
         """How long a call blocks when it does not say."""
         return self._mailbox.wait_seconds()
+
+    @property
+    def takes_desk_answers(self) -> bool:
+        """Whether a question may be answered in the terminal of the agent's own client."""
+        return self._mailbox.takes_desk_answers()
+
+    async def picked_up(self, request_id: RequestId) -> None:
+        """Return when the question was asked and a host has taken it out of the mailbox."""
+        # No notification tells that a file is gone.
+        while request_id not in self._open or not self.is_picked_up(request_id):  # noqa: ASYNC110
+            await asyncio.sleep(PICKED_UP_SECONDS)
+
+    async def answer_at_desk(
+        self, request_id: RequestId, by: str, answers: Iterable[Answer]
+    ) -> None:
+        """Tell the host what the person at the terminal says; it decides whether that counts.
+
+        Raise OSError.
+        """
+        data = wire.encode_desk_answer(request_id, by, tuple(answers))
+        send = self._mailbox.send_about
+        await _write(partial(send, wire.TYPE_DESK_ANSWER, request_id, data))
 
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""

@@ -15,6 +15,8 @@ from typing import NewType
 
 RequestId = NewType("RequestId", str)
 
+_GRANTS = frozenset({"approve", "always", "session"})
+_DECISIONS = _GRANTS | {"deny"}
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -79,8 +81,48 @@ def is_request_id(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class WhyAsked:
+    """Why a program stopped at a call, in its own words: shown to people, and never used.
+
+    `suggestions` are what it would allow from then on.
+    """
+
+    reason: str = ""
+    blocked_path: str = ""
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What an agent program may not do without a person. `tool` and `input` are as it calls it.
+
+    `editable`: the program makes the call with another input where a person wants that.
+    """
+
+    program: str
+    tool: str
+    input: Mapping[str, object]
+    cwd: str = ""
+    editable: bool = False
+    why: WhyAsked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What an agent wants a person to approve before it does it."""
+
+    action: str
+    details: str = ""
+    preview: str = ""
+    risk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One to four questions that are put together. `wait_seconds` None: as the host has it."""
+    """One to four questions that are put together, a permission or an approval.
+
+    `wait_seconds` None: as the host has it.
+    """
 
     questions: tuple[Question, ...]
     title: str = ""
@@ -89,20 +131,27 @@ class Request:
     urgency: Urgency = Urgency.NORMAL
     wait_seconds: float | None = None
     request_id: RequestId = field(default_factory=fresh_request_id)
+    permission: Permission | None = None
+    approval: Approval | None = None
 
     @property
     def has_all_defaults(self) -> bool:
         """Whether silence ends this as `defaulted`."""
-        return all(question.default is not None for question in self.questions)
+        defaults = [question.default is not None for question in self.questions]
+        return bool(defaults) and all(defaults)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was picked and what was written for one question."""
+    """What was picked and what was written for one question.
+
+    `values` are what a program calls the picked options, where that is not their label.
+    """
 
     question: str
     selected: tuple[str, ...] = ()
     text: str | None = None
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +159,8 @@ class Result:
     """How asking ended.
 
     `repeated`: this outcome was delivered before, here or to another session, and must not be
-    applied again. `picked_up`: no host has left the request lying in the mailbox.
+    applied again. `picked_up`: no host has left the request lying in the mailbox. `input` is what
+    a person wants a call to be made with, None where that is as it was.
     """
 
     request_id: RequestId
@@ -123,3 +173,22 @@ class Result:
     reason: str | None = None
     repeated: bool = False
     picked_up: bool = True
+    input: Mapping[str, object] | None = None
+
+    @property
+    def is_granted(self) -> bool:
+        """Whether a person, or a rule of theirs, has said yes to a permission or an approval."""
+        said = {value for answer in self.answers for value in answer.values}
+        return self.outcome is Outcome.ANSWERED and bool(said) and said <= _GRANTS
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether what was answered is a permission or an approval."""
+        said = {value for answer in self.answers for value in answer.values}
+        return bool(said & _DECISIONS)
+
+    @property
+    def note(self) -> str:
+        """What the person wrote, beside a choice or for a reason."""
+        written = [answer.text for answer in self.answers if answer.text]
+        return "\n".join([*written, *([self.reason] if self.reason else [])])

@@ -8,7 +8,15 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from agent_runner.asking._model import Option, Question, Request, RequestId, Urgency, is_request_id
+from agent_runner.asking._model import (
+    Approval,
+    Option,
+    Question,
+    Request,
+    RequestId,
+    Urgency,
+    is_request_id,
+)
 from agent_runner.asking.wire import whole
 from agent_runner.errors import BadArguments
 
@@ -19,10 +27,12 @@ MAX_LINE_CHARACTERS = 500  # what a card shows in one line: titles, headers, lab
 MAX_DETAIL_CHARACTERS = 4_000
 MAX_PREVIEW_CHARACTERS = 64_000
 MAX_SECONDS = 30 * 24 * 3600
+RISKS = ("low", "medium", "high")
 
 _OPTION_NAMES = ("label", "description", "preview")
 _QUESTION_NAMES = ("question", "header", "options", "multiSelect", "options_only", "default")
 _ASK_NAMES = ("questions", "title", "task", "urgency", "timeout", "wait_for_response")
+_APPROVAL_NAMES = ("action", "details", "preview", "risk", *_ASK_NAMES[2:])
 # Claude Code sends it along with questions of its own.
 _IGNORED = "metadata"
 
@@ -97,6 +107,34 @@ def parse_ask(arguments: Fields) -> tuple[Request, bool]:
     return request, _flag(arguments, "wait_for_response", default=True)
 
 
+def parse_approval(arguments: Fields) -> tuple[Request, bool]:
+    """Return the request for an approval, and whether to wait. Raise BadArguments.
+
+    A name that request_approval does not have is not ignored: see `check_ask_names`.
+    """
+    _check_names(arguments, _APPROVAL_NAMES)
+    action = _text(arguments, "action", limit=MAX_QUESTION_CHARACTERS)
+    if not action.strip():
+        raise BadArguments("action: missing; say what you want to do")
+    risk = _text(arguments, "risk")
+    if risk not in {"", *RISKS}:
+        raise BadArguments(f"risk: must be low, medium or high, not {risk!r}")
+    approval = Approval(
+        action,
+        details=_text(arguments, "details", limit=MAX_QUESTION_CHARACTERS),
+        preview=_text(arguments, "preview", limit=MAX_PREVIEW_CHARACTERS),
+        risk=risk,
+    )
+    request = Request(
+        (),
+        approval=approval,
+        task=_text(arguments, "task"),
+        urgency=_urgency(arguments),
+        wait_seconds=_seconds(arguments, "timeout"),
+    )
+    return request, _flag(arguments, "wait_for_response", default=True)
+
+
 def asked_by(request: Request, agent: str, task: str) -> Request:
     """Return the request with who asks it."""
     # Whole prompts end up in these variables; a card shows one line.
@@ -114,7 +152,7 @@ def parse_request_id(arguments: Fields) -> RequestId:
     """Return the id. Raise BadArguments."""
     text = _text(arguments, "request_id").strip()
     if not is_request_id(text):
-        raise BadArguments("request_id: must be the id that ask_user returned")
+        raise BadArguments("request_id: must be the id that ask_user or request_approval returned")
     return RequestId(text)
 
 

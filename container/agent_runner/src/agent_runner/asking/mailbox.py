@@ -4,6 +4,7 @@ A name appears in `tasks/` only when its content is whole and on disk. A receipt
 exclusively: exactly one caller of `claim` in the world is told True.
 """
 
+import hashlib
 import os
 import stat
 import time
@@ -19,6 +20,7 @@ from agent_runner.errors import BadFile, MailboxMissing
 DEFAULT_WAIT_SECONDS = 1800.0
 # The host clears old names that begin so.
 TEMPORARY = ".tmp-"
+WORDS = ".words-"
 MAX_REQUEST_BYTES = 256 * 1024
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
@@ -51,10 +53,10 @@ class Mailbox:
         """Put a request under its name, whole and on disk. Raise OSError if that fails."""
         write_whole(self.tasks / name, data)
 
-    def send_about(self, type_: str, request_id: RequestId) -> None:
+    def send_about(self, type_: str, request_id: RequestId, data: bytes | None = None) -> None:
         """Say something of a question that was asked. Raise OSError if that fails."""
         name = f"{request_id}.{type_.removeprefix('ask_user:')}.json"
-        self.send(name, wire.encode_about(type_, request_id))
+        self.send(name, data or wire.encode_about(type_, request_id))
 
     def is_unread(self, request_id: RequestId) -> bool:
         """Say whether the question still lies where we put it: no host has taken it."""
@@ -132,6 +134,10 @@ class Mailbox:
         """Return the tool of the agent program's own that is to ask people; empty for ours."""
         return str(self._told().get("ask_with") or "")
 
+    def takes_desk_answers(self) -> bool:
+        """Say whether a question may be answered in the terminal of the agent's own client."""
+        return self._told().get("desk_answers") is True
+
     def _told_seconds(self, name: str) -> float | None:
         seconds = self._told().get(name)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
@@ -156,6 +162,15 @@ def write_whole(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def words_file(called: Path, call_id: str) -> Path:
+    """Return where the words are kept that a model reads when that call of its program has ended.
+
+    `called` is the file by which whoever started the program learns of the first call.
+    """
+    key = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]
+    return called.with_name(f"{called.name}{WORDS}{key}")
 
 
 def create_once(path: Path, data: bytes) -> bool:

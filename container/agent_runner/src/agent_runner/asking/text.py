@@ -4,10 +4,14 @@ No text can be read as consent unless a person gave it, and a text without a liv
 to do next.
 """
 
+import json
+from collections.abc import Mapping
 from typing import assert_never
 
 from agent_runner.asking._model import Answer, Outcome, Result
 
+# What an answer says it came from where no person gave it.
+_BY_RULE = "rule"
 _SILENCE = "Silence is not consent: do not act as if the answer were yes."
 _SECONDS_PER_MINUTE = 60
 
@@ -26,6 +30,55 @@ def describe_asked(result: Result) -> str:
         f"Asked; not waiting. The question is open under request_id {result.request_id}."
         f" {_how_it_comes(result)}"
     )
+
+
+def describe_permission(result: Result) -> str:
+    """Return why a call is not allowed: all but a person's yes is a no."""
+    if result.outcome is Outcome.ANSWERED and result.channel == _BY_RULE:
+        return (
+            f"A rule of the group denies this ({result.answered_by}); nobody was asked."
+            " Do not do the same in another way."
+        )
+    if result.outcome is Outcome.ANSWERED:
+        words = f" They say: {result.note}" if result.note else ""
+        return f"{result.answered_by or 'A person'} did not allow this.{words}"
+    if result.outcome is Outcome.PENDING:
+        return (
+            "Nobody has answered in time, so this is not allowed now. The question stays open"
+            f" (request {result.request_id}), and you are told if a person allows it later."
+            " Silence is not consent: do not do the same in another way."
+        )
+    return describe(result)
+
+
+def describe_allowed(
+    by: str | None, note: str, given: Mapping[str, object], edited: Mapping[str, object] | None
+) -> str:
+    """Return what the model is to know of a call that was allowed; empty if that is nothing.
+
+    What a person has changed of it stands nowhere else: the model's history has the call it made.
+    """
+    who, says = by or "A person", f"They say: {note}" if note else ""
+    if edited is None:
+        return f"{who} allowed this call. {says}" if note else ""
+    names = [name for name in {**given, **edited} if given.get(name) != edited.get(name)]
+    changes = [_change(name, given, edited) for name in names]
+    head = (
+        f"{who} changed this call before they allowed it. The call as you made it was not run;"
+        " the result is that of the changed one:"
+    )
+    return "\n\n".join([head, *changes, *([says] if says else [])])
+
+
+def _change(name: str, given: Mapping[str, object], edited: Mapping[str, object]) -> str:
+    if name not in edited:
+        return f"{name} was left out. You had: {_value(given[name])}"
+    had = f"You had: {_value(given[name])}" if name in given else "You had none."
+    return f"{name}: {_value(edited[name])}\n{had}"
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def describe_check(result: Result, *, is_ours: bool) -> str:
@@ -83,7 +136,7 @@ def _duration(seconds: float) -> str:
 def _head(result: Result) -> str:
     match result.outcome:
         case Outcome.ANSWERED:
-            return f"Answered{_who_when(result)}."
+            return _decided(result) if result.is_decision else f"Answered{_who_when(result)}."
         case Outcome.DECLINED:
             return (
                 f"Declined{_who_when(result)}: the person will not answer this.{_reason(result)}"
@@ -109,6 +162,18 @@ def _head(result: Result) -> str:
             return f"The question was not answered: {result.error}"
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def _decided(result: Result) -> str:
+    if result.is_granted:
+        return (
+            f"Approved{_who_when(result)}. This is for what you asked and nothing else; follow what"
+            " they add."
+        )
+    return (
+        f"Denied{_who_when(result)}: a person has said no. Do not do what you asked about, nor the"
+        " same in another way."
+    )
 
 
 def _reason(result: Result) -> str:

@@ -4,10 +4,20 @@ Whatever the bytes hold, reading them ends in a value or in BadFile.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
-from agent_runner.asking._model import Answer, Option, Outcome, Question, Request, RequestId, Result
+from agent_runner.asking._model import (
+    Answer,
+    Option,
+    Outcome,
+    Question,
+    Request,
+    RequestId,
+    Result,
+    WhyAsked,
+)
 from agent_runner.errors import BadFile
 
 VERSION = 1
@@ -16,6 +26,7 @@ TYPE_ASK = "ask_user:ask"
 TYPE_CANCEL = "ask_user:cancel"
 TYPE_WITHDRAW = "ask_user:withdraw"
 TYPE_PARK = "ask_user:park"
+TYPE_DESK_ANSWER = "ask_user:desk_answer"
 
 # The others say how a call ended, and are never written by a host.
 _ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERROR})
@@ -63,16 +74,35 @@ def encode_request(request: Request, *, session_id: str, lease: str) -> bytes:
         {
             "type": TYPE_ASK,
             "request_id": request.request_id,
-            "questions": [_question_fields(question) for question in request.questions],
+            **_asked_fields(request),
             "urgency": request.urgency,
             **{name: value for name, value in optional.items() if value},
         }
     )
 
 
+def _asked_fields(request: Request) -> dict[str, object]:
+    if request.permission is not None:
+        asked = request.permission
+        fields = {"program": asked.program, "tool": asked.tool, "input": asked.input}
+        why = {name: value for name, value in asdict(asked.why or WhyAsked()).items() if value}
+        more = {"cwd": asked.cwd, "editable": asked.editable, "why": why}
+        return {"permission": {**fields, **{name: value for name, value in more.items() if value}}}
+    if request.approval is not None:
+        told = asdict(request.approval)
+        return {"approval": {name: value for name, value in told.items() if value}}
+    return {"questions": [_question_fields(question) for question in request.questions]}
+
+
 def encode_about(type_: str, request_id: RequestId) -> bytes:
     """Return a cancel, withdraw or park request."""
     return encode({"type": type_, "request_id": request_id})
+
+
+def encode_desk_answer(request_id: RequestId, by: str, answers: Sequence[Answer]) -> bytes:
+    """Return what a person has answered in the terminal of the agent's own client."""
+    given = [{"selected": list(one.selected), "text": one.text} for one in answers]
+    return encode({"type": TYPE_DESK_ANSWER, "request_id": request_id, "by": by, "answers": given})
 
 
 def _plain_number(seconds: float) -> float:
@@ -118,7 +148,14 @@ def decode_response(data: bytes, request_id: RequestId) -> Result:
         answered_at=optional_text(fields, "answered_at"),
         error=error,
         reason=optional_text(fields, "reason"),
+        input=_decode_input(fields.get("input")),
     )
+
+
+def _decode_input(value: object) -> Mapping[str, object] | None:
+    if value is not None and not isinstance(value, dict):
+        raise BadFile("input is not an object")
+    return value
 
 
 def decode_outcome(value: object) -> Outcome:
@@ -152,6 +189,7 @@ def _decode_answer(value: object) -> Answer:
         question=optional_text(value, "question") or "",
         selected=_labels(value.get("selected")),
         text=optional_text(value, "text"),
+        values=_labels(value.get("values")),
     )
 
 

@@ -1,6 +1,7 @@
 """The agent programs that can be run: one module each, found by its name.
 
-A module `cores/<name>.py` with a `CORE` (see base.Core) is all that another agent needs.
+A module `cores/<name>.py` with a `CORE` (see base.Core) is all that another agent needs. What
+begins with an underscore is a part of others.
 """
 
 import importlib
@@ -11,7 +12,8 @@ from agent_runner.cores.base import Core
 
 def names() -> list[str]:
     """Return the names of all agents that there are."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "base")
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in found if name != "base" and not name.startswith("_"))
 
 
 def load(name: str) -> Core:

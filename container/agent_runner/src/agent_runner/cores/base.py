@@ -5,17 +5,29 @@ What the signs lead to is the same for every program (see running.py).
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from agent_runner.asking import Question, Result, WhyAsked
 from agent_runner.asking.wire import whole
 
 SERVER_NAME = "pynchy"
 ASK_TOOL = "ask_user"
+APPROVAL_TOOL = "request_approval"
 
 Fields = Mapping[str, Any]
+
+# What runs a program of some package, and those of its options that have a value.
+_RUN_OTHERS = frozenset({"npx", "bunx", "pnpx", "uvx"})
+_BEFORE_A_PACKAGE = frozenset({"-p", "--package", "--from", "--with", "--python", "--registry"})
+
+# A program may go on serving when nobody talks to it any more.
+STOP_AFTER_SECONDS = 15.0
+
+# By which of its arguments a person sees what a call of a tool was to do.
+_SAYING = ("command", "file_path", "notebook_path", "url", "query", "pattern", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +87,33 @@ class Start:
     goes_on: bool = False
 
 
+class Talk(Protocol):
+    """One conversation with a program that reads what it is told while it works.
+
+    Its stdin stays open until TurnEnded. What is written there is in lines, each with its end.
+    """
+
+    def begin(self, prompt: str) -> str:
+        """Return what the program is told first; the prompt may come later, by Send."""
+
+    def say(self, text: str) -> str:
+        """Return what lets the model read a text while it works; empty if nothing does."""
+
+    def read(self, line: str) -> "Iterable[AgentEvent]":
+        """Return what a line of its output means."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """How the program is started; the prompt goes to its stdin.
 
-    `env` is set beside what is inherited, `unset` taken out of it.
+    `env` is set beside what is inherited, `unset` taken out of it. With a `talk` it is told more.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
+    talk: Talk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +137,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The model has called `ask_user`, and the program waits."""
+    """The model has called a tool that asks a person, and the program waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +156,76 @@ class Denied:
 
     call_id: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """The program is to be told this, on its stdin."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person, or their silence, makes of a call. `words` are for the model.
+
+    `input` is what a person wants the call to be made with, None where that is as it was.
+    """
+
+    is_allowed: bool
+    words: str = ""
+    input: Fields | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionWanted:
+    """The program waits for leave to make a call. `reply` is what it is to be told.
+
+    `key` is its own name for this request, `call_id` for the call. `cwd` is where the call would
+    be made, empty where that is the folder of the program. `editable`: it takes another input.
+    `park` returns what ends the program without harm, so that it can be resumed; empty if nothing.
+    `why` is why it stopped, where it says so.
+    """
+
+    key: str
+    call_id: str
+    tool: str
+    input: Fields
+    reply: Callable[[Verdict], str]
+    cwd: str = ""
+    editable: bool = False
+    park: Callable[[], str] = str
+    why: WhyAsked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWanted:
+    """The program itself waits for a person's answers. `reply` is what it is to be told.
+
+    `title` is what it says of all the questions together.
+    """
+
+    key: str
+    questions: tuple[Question, ...]
+    reply: Callable[[Result], str]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDropped:
+    """The program no longer waits for leave or for an answer: it gave up, or has it elsewhere."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The program has done what the prompt asked for, and would read another.
+
+    With `stop_after_seconds`, it is stopped if it has not ended by then: some serve for ever.
+    """
+
+    stop_after_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +257,11 @@ AgentEvent = (
     | Parked
     | NotParked
     | Denied
+    | Send
+    | PermissionWanted
+    | QuestionWanted
+    | RequestDropped
+    | TurnEnded
     | NoServer
     | NoSession
     | Failed
@@ -165,7 +269,10 @@ AgentEvent = (
 
 
 class Core(Protocol):
-    """One agent program."""
+    """One agent program.
+
+    `program` is what it is called; empty where the first of what is added names it.
+    """
 
     program: str
 
@@ -206,3 +313,33 @@ def text_of(event: Fields, name: str) -> str:
     """Return the text under that name, empty where there is none."""
     value = event.get(name)
     return whole(value) if isinstance(value, str) else ""
+
+
+def denied(call_id: str, tool: str, given: Fields) -> Denied:
+    """Return what was not allowed, with what the tool was to do as far as that is told."""
+    doing = next((text_of(given, name) for name in _SAYING if given.get(name)), "")
+    return Denied(call_id, f"{tool}: {doing}" if doing else tool)
+
+
+def turn_ended() -> TurnEnded:
+    """Return what ends a turn of a program that may serve for ever."""
+    return TurnEnded(STOP_AFTER_SECONDS)
+
+
+def turn_failed(detail: str) -> Iterator[AgentEvent]:
+    """Yield what ends it because of a failure."""
+    yield Failed(detail)
+    yield turn_ended()
+
+
+def name_of(command: Sequence[str]) -> str:
+    """Return what a program is called: not npx, but what that is to run."""
+    words = iter(command)
+    name = Path(next(words)).name
+    for word in words if name in _RUN_OTHERS else ():
+        if word in _BEFORE_A_PACKAGE:
+            next(words, "")
+        elif not word.startswith("-"):
+            # Without its version, as in @scope/program@1.2.
+            return Path(word[:1] + word[1:].partition("@")[0]).name
+    return name

@@ -1,14 +1,17 @@
-"""Codex: `codex exec --json`.
+"""Codex: `codex exec --json`, or `codex app-server` where somebody is to be asked for permissions.
 
-It names its threads itself, so the thread's id is what the session book keeps. Its time limit for
-a call counts from the call's start, whatever progress it is told.
+`exec` asks nobody, whatever its approval policy is: one that asks, among the arguments, chooses the
+server. Codex names its threads itself, so the thread's id is what the session book keeps. Its time
+limit for a call counts from the call's start, whatever progress it is told.
 """
 
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
+from agent_runner.cores._codex_server import CodexTalk, lack
 from agent_runner.cores.base import (
+    APPROVAL_TOOL,
     ASK_TOOL,
     SERVER_NAME,
     AgentEvent,
@@ -18,8 +21,6 @@ from agent_runner.cores.base import (
     Fields,
     McpServer,
     Named,
-    NoServer,
-    NoSession,
     PromptAccepted,
     Said,
     Start,
@@ -31,8 +32,16 @@ from agent_runner.errors import SessionUnknown
 
 STARTUP_SECONDS = 60
 
-_NO_SERVER = "required MCP servers failed to initialize"
-_NO_SESSION = "no rollout found for thread"
+# What options of `codex exec` are among the settings, the only thing that the server takes.
+_CONFIG = ("-c", "--config")
+_SETTINGS = {
+    "-m": "model",
+    "--model": "model",
+    "-s": "sandbox_mode",
+    "--sandbox": "sandbox_mode",
+    "-a": "approval_policy",
+    "--ask-for-approval": "approval_policy",
+}
 
 
 class Codex:
@@ -46,6 +55,9 @@ class Codex:
         if start.resumes and thread is None:
             raise SessionUnknown(f"no thread of Codex is known for the session {start.session_id}")
         settings = ("-c", f"mcp_servers.{SERVER_NAME}={_toml(_entry(start.server))}")
+        if (options := _asking_options(start.extra)) is not None:
+            argv = (self.program, "app-server", *settings, *options)
+            return Command(argv, talk=CodexTalk(thread))
         session = ("resume", thread) if thread else ()
         return Command(
             (
@@ -77,12 +89,7 @@ class Codex:
 
     def read_error(self, line: str) -> Iterator[AgentEvent]:
         """See Core."""
-        if _NO_SERVER in line:
-            yield NoServer(line)
-        elif _NO_SESSION in line:
-            yield NoSession(line)
-        else:
-            yield Said(line)
+        yield lack(line) or Said(line)
 
 
 CORE = Codex()
@@ -97,6 +104,35 @@ def _own_thread(session_id: str) -> str | None:
         return str(uuid.UUID(session_id))
     except ValueError:
         return None
+
+
+def _asking_options(extra: Iterable[str]) -> list[str] | None:
+    """Return what is added for the server; None where nobody is to be asked."""
+    options: list[str] = []
+    policy, words = "never", iter(extra)
+    for word in words:
+        name, value = _split(word)
+        if name in _CONFIG:
+            setting = next(words, "") if value is None else value
+        elif name in _SETTINGS:
+            setting = f"{_SETTINGS[name]}={_toml(next(words, '') if value is None else value)}"
+        else:
+            options += [] if word == "--skip-git-repo-check" else [word]
+            continue
+        options += ["-c", setting]
+        key, _, chosen = setting.partition("=")
+        if key.strip().strip("\"'") == "approval_policy":
+            policy = chosen.strip().strip("\"'")
+    return None if policy == "never" else options
+
+
+def _split(word: str) -> tuple[str, str | None]:
+    """Return an option and its value; None where that is the next word."""
+    name, equals, value = word.partition("=")
+    if word[:2] in _CONFIG or word[:2] in _SETTINGS:
+        # A short option may be joined with its value: -aon-request, -a=on-request.
+        return word[:2], word[2:].removeprefix("=") if word[2:] else None
+    return name, value if equals else None
 
 
 def _entry(server: McpServer) -> Fields:
@@ -131,7 +167,7 @@ def _begun(item: Fields) -> Iterator[AgentEvent]:
     yield PromptAccepted()
     if item.get("type") == "mcp_tool_call":
         yield Said(f"calls {text_of(item, 'server')}/{text_of(item, 'tool')}")
-        if (item.get("server"), item.get("tool")) == (SERVER_NAME, ASK_TOOL):
+        if item.get("server") == SERVER_NAME and item.get("tool") in {ASK_TOOL, APPROVAL_TOOL}:
             yield Asking()
     elif item.get("type") == "command_execution":
         yield Said(f"runs {text_of(item, 'command')}")

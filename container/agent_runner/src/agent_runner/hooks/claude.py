@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_runner.asking import Mailbox, Outcome, Request, Result, arguments, request_id_of, wire
-from agent_runner.asking.mailbox import read_small, write_whole
+from agent_runner.asking.mailbox import read_small, words_file, write_whole
 from agent_runner.asking.text import describe
 from agent_runner.errors import AgentRunnerError, BadArguments, BadFile
 from agent_runner.session_ids import state_folder
@@ -44,11 +44,12 @@ BUILT_IN = "AskUserQuestion"
 # Longer than a turn takes to be written down once its last call has begun.
 UNSURE_SECONDS = 60.0
 
-_TOOL_END = "__ask_user"
+_ASK_END, _APPROVAL_END = "__ask_user", "__request_approval"
 # An inotify watch would take longer to set up than most answers that come this soon.
 _POLL_SECONDS = 0.02
 _TURN_POLL_SECONDS = 0.25
 
+_ENDS_OF_CALLS = ("PostToolUse", "PostToolUseFailure")
 _INTRO = "While this session was closed, a person answered what you had asked in it:"
 _MAX_NOTES_BYTES = 1024 * 1024
 
@@ -127,12 +128,14 @@ class Fired:
         return self.tool == BUILT_IN
 
 
-def main(ipc_dir: Path, environ: Mapping[str, str]) -> int:
-    """Decide on the call that stdin tells of, and print that. Return the exit code."""
+def main(ipc_dir: Path, environ: Mapping[str, str], given: bytes | None = None) -> int:
+    """Decide on the call that is told of, on stdin or as given. Return the exit code."""
     decision: Decision | None = None
     try:
-        fired = _read(sys.stdin.buffer.read())
-        if fired is not None:
+        event = _event(sys.stdin.buffer.read() if given is None else given)
+        if event.get("hook_event_name") in _ENDS_OF_CALLS:
+            _tell_words(event, environ)
+        elif fired := _read(event):
             decision = ToolHook(Mailbox.open(ipc_dir), environ).decide(fired)
     except (AgentRunnerError, OSError) as exc:
         print(f"pynchy: {exc}", file=sys.stderr)  # noqa: T201 - Claude Code keeps it in its log
@@ -170,9 +173,7 @@ class ToolHook:
 
     def _request(self, fired: Fired) -> Request | None:
         """Return what to ask; None if this call is not to be put off."""
-        if not fired.is_built_in:  # our own tool will refuse it, so nobody is asked for it
-            arguments.check_ask_names(fired.input)
-        request, wait = arguments.parse_ask(fired.input)
+        request, wait = _parse(fired)
         # Without a session our server cannot tell that its call is this one.
         is_ours = self._park_after and wait and request.wait_seconds is None and self._session_id
         if not is_ours and not fired.is_built_in:
@@ -248,6 +249,15 @@ class ToolHook:
         return {**ALLOW, "updatedInput": {**fired.input, "answers": answers}}
 
 
+def _parse(fired: Fired) -> tuple[Request, bool]:
+    """Return the request and whether it waits. Raise BadArguments where our own tool would too."""
+    if fired.tool.endswith(_APPROVAL_END):
+        return arguments.parse_approval(fired.input)
+    if not fired.is_built_in:
+        arguments.check_ask_names(fired.input)
+    return arguments.parse_ask(fired.input)
+
+
 def _in_words(selected: tuple[str, ...], text: str | None) -> str:
     return ", ".join([*selected, *([text] if text else [])])
 
@@ -256,16 +266,33 @@ def _deny(words: str) -> Decision:
     return {"permissionDecision": "deny", "permissionDecisionReason": words}
 
 
-def _read(data: bytes) -> Fired | None:
-    """Return the call that Claude Code tells of; None if it is none of those that ask a person."""
+def _tell_words(event: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Let the model read what a person said beside their yes to the call that has ended."""
+    path = words_file(Path(environ.get("PYNCHY_CALLED", "")), str(event.get("tool_use_id", "")))
+    try:
+        words = read_small(path, _MAX_NOTES_BYTES).decode()
+    except (FileNotFoundError, BadFile):
+        return
+    path.unlink(missing_ok=True)
+    said = {"hookEventName": event["hook_event_name"], "additionalContext": words}
+    print(json.dumps({"hookSpecificOutput": said}))  # noqa: T201 - the protocol
+
+
+def _event(data: bytes) -> Mapping[str, Any]:
     try:
         event = json.loads(data)
     except (ValueError, RecursionError) as exc:
         raise BadFile(f"stdin has no hook event of Claude Code: {exc}") from exc
     if not isinstance(event, dict):
         raise BadFile("stdin has no hook event of Claude Code")
+    return event
+
+
+def _read(event: Mapping[str, Any]) -> Fired | None:
+    """Return the call that Claude Code tells of; None if it is none of those that ask a person."""
     tool, given = str(event.get("tool_name", "")), event.get("tool_input")
-    is_asking = tool == BUILT_IN or (tool.startswith("mcp__") and tool.endswith(_TOOL_END))
+    is_ours = tool.startswith("mcp__") and tool.endswith((_ASK_END, _APPROVAL_END))
+    is_asking = tool == BUILT_IN or is_ours
     if not is_asking or not isinstance(given, dict) or not event.get("tool_use_id"):
         return None
     return Fired(
@@ -278,10 +305,10 @@ def _read(data: bytes) -> Fired | None:
     )
 
 
-def tell_missed(mailboxes: Iterable[Path], environ: Mapping[str, str]) -> int:
-    """Heed the event that stdin tells of, for the session that it names. Return the exit code."""
+def tell_missed(mailboxes: Iterable[Path], environ: Mapping[str, str], given: bytes) -> int:
+    """Heed the event that is given, for the session that it names. Return the exit code."""
     try:
-        event = json.loads(sys.stdin.buffer.read())
+        event = json.loads(given)
         session_id = str(event["session_id"])
         notes = Notes(state_folder(environ), session_id)
         match event["hook_event_name"]:

@@ -1,0 +1,134 @@
+"""Claude Code as it is installed: does a call wait for a person, and is one asked for permissions.
+
+Nothing here reaches further than this machine: its version and its settings tell.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from agent_runner.cores.claude import BACKGROUND_VARIABLE
+from pynchy.cli.connect.document import read_document
+from pynchy.cli.connect.plan import open_text
+from pynchy.cli.connect.programs import Format, claude_settings
+from pynchy.errors import ConfigError
+from pynchy.findings import Finding, fine, problem, warning
+from pynchy.launchers.box_folders import safe_search
+
+_CHECK = "Claude Code"
+_PROGRAM = "claude"
+_VERSION_SECONDS = 10.0
+_BACKGROUND = ("env", BACKGROUND_VARIABLE)
+_MODE = ("permissions", "defaultMode")
+_NEVER = "0"
+
+Version = tuple[int, int, int]
+# The newest that our tests run, in a terminal and without one.
+TESTED: Version = (2, 1, 325)
+# From here on its terminal starts in auto mode.
+_AUTO_MODE: Version = (2, 1, 325)
+# A mode that was chosen, and asks nobody: what it does not let pass is denied, or all is let pass.
+_ASKING_NOBODY = frozenset({"auto", "bypassPermissions", "dontAsk"})
+
+
+def check_claude_code(
+    environ: Mapping[str, str], project: Path, boxes: Sequence[Path] = ()
+) -> Iterator[Finding]:
+    """Say of the installed version whether its calls wait, and whether it asks for permissions.
+
+    `boxes` are folders where agents may have put programs, which are not run.
+    """
+    version = find_version(environ, boxes)
+    try:
+        yield _waiting(version, environ, project)
+        if version is not None and version >= _AUTO_MODE:
+            yield from _asking(version, environ, project)
+    except ConfigError as exc:
+        yield warning(_CHECK, str(exc), "correct the file: the program cannot read it either")
+
+
+def find_version(environ: Mapping[str, str], boxes: Sequence[Path] = ()) -> Version | None:
+    """Return the version that is installed; None if it cannot be told."""
+    program = shutil.which(_PROGRAM, path=safe_search(_PROGRAM, environ.get("PATH"), boxes))
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - the program that the person has connected
+            [program, "--version"],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(rb"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", done.stdout)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _waiting(version: Version | None, environ: Mapping[str, str], project: Path) -> Finding:
+    told, own = _told(version), claude_settings(environ)
+    value, path = _setting(_BACKGROUND, environ, project)
+    if value != _NEVER:
+        said = f"sets it to {value!r}" if path else "does not set it to 0"
+        goes_on = f"in its terminal {told} goes on without your answer after a while"
+        detail = f"{BACKGROUND_VARIABLE}: {path or own} {said}; {goes_on}"
+        fix = "run pynchy connect claude again" if path in {None, own} else f"take it out of {path}"
+        return problem(_CHECK, detail, fix)
+    newer = "" if version is None or version <= TESTED else f"; tested up to {_text(TESTED)}"
+    detail = f"{told} waits for your answer, in a terminal too ({BACKGROUND_VARIABLE} is 0{newer})"
+    return fine(_CHECK, detail)
+
+
+def _asking(version: Version, environ: Mapping[str, str], project: Path) -> Iterator[Finding]:
+    mode, path = _setting(_MODE, environ, project)
+    if not isinstance(mode, str) or mode in _ASKING_NOBODY:
+        why = f"{path} says {mode!r}" if path else "it starts in auto mode"
+        own = claude_settings(environ)
+        put = f'set permissions.defaultMode to "default" in {own}'
+        more = put if path in {None, own} else f"take permissions.defaultMode out of {path}"
+        yield warning(
+            _CHECK,
+            f"{_told(version)} asks for no permission at all in a terminal: {why}",
+            f"start it with claude --permission-mode default, or {more}",
+        )
+
+
+def _setting(
+    keys: tuple[str, ...], environ: Mapping[str, str], project: Path
+) -> tuple[object, Path | None]:
+    """Return what counts, and the file that says so. Raise ConfigError for one that is broken."""
+    for path in (*_above(project), claude_settings(environ)):
+        value = open_text(read_document(path), Format.JSON).find(keys)
+        if value is not None:
+            return value, path
+    return None, None
+
+
+def _above(project: Path) -> tuple[Path, ...]:
+    """Return the files that win over the person's own, the strongest first."""
+    managed = (
+        Path("/Library/Application Support/ClaudeCode/managed-settings.json")
+        if sys.platform == "darwin"
+        else Path("/etc/claude-code/managed-settings.json")
+    )
+    own = project / ".claude"
+    return managed, own / "settings.local.json", own / "settings.json"
+
+
+def _told(version: Version | None) -> str:
+    return (
+        f"version {_text(version)}"
+        if version
+        else "Claude Code (no version of it was found on your PATH)"
+    )
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,248 @@
+"""Which file a call is about, and which files a glob means.
+
+A path is taken as it is written, without its `..`, and once more with its links resolved as far as
+this machine has the same files. What covers a file must fit both; what denies it, one of them.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from pynchy.calls import ToolCall
+from pynchy.unicode_safety import CONTROLS, HIDDEN, SURROGATES
+
+_UNSEEN = re.compile(f"[\t\n{CONTROLS}{HIDDEN}{SURROGATES}]")
+_MAX_PATH = 4096
+_MAX_PARTS = 100
+_WILD = re.compile(r"[*?\[]")
+ANY_DEPTH = "**"
+# What runs later, or opens doors: only a pattern that names it covers it.
+_SENSITIVE_NAMES = (
+    ".git .gitconfig .gitmodules .gitattributes .claude .claude.json .mcp.json .codex .opencode "
+    ".gemini .cursor .agents opencode.json opencode.jsonc claude.md agents.md gemini.md .vscode "
+    ".idea .husky .github .gitlab-ci.yml .circleci .pre-commit-config.yaml .ssh .gnupg .aws .azure "
+    ".kube .docker .netrc .npmrc .yarnrc .yarnrc.yml .pypirc .pip .gem .cargo .m2 .gradle .config "
+    ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv "
+    ".zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .inputrc .envrc .direnv .tool-versions "
+    ".vimrc .exrc .nvimrc .emacs .emacs.d .tmux.conf .screenrc .gdbinit .pythonrc .pythonstartup "
+    ".password-store .pgpass .my.cnf .vault-token .terraformrc .xinitrc .xprofile .xsession "
+    ".git-credentials .curlrc .wgetrc .dockercfg .boto .s3cfg .htpasswd .authinfo .msmtprc "
+    ".fetchmailrc .bash_history .zsh_history .sh_history .python_history .node_repl_history "
+    ".psql_history .mysql_history .sqlite_history .rediscli_history .lesshst .viminfo _netrc "
+    "pynchy.toml credentials authorized_keys known_hosts crontab id_rsa id_dsa id_ecdsa "
+    # A folder with such a file in it may be a repository to git, with programs in its settings.
+    "id_ecdsa_sk id_ed25519 id_ed25519_sk head"
+)
+_SENSITIVE = frozenset(_SENSITIVE_NAMES.split())
+
+
+class UnclearFile(Exception):
+    """It cannot be told which file is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """The host's own files and folders, and what lies in them that is the agents' own."""
+
+    paths: tuple[str, ...] = ()
+    open_within: tuple[str, ...] = ()
+
+    @classmethod
+    def of_host(cls, data: Path, settings: Path | None) -> Self:
+        """Return what a host must keep to itself; what agents have in their boxes is theirs."""
+        own = [data.absolute()] + ([settings.absolute()] if settings else [])
+        real = [os.path.realpath(path) for path in own]
+        boxes = (str(own[0] / "boxes"), f"{real[0]}/boxes")
+        return cls((*map(str, own), *real), boxes)
+
+    def has(self, path: str) -> bool:
+        """True if the path is, or is in, what is protected."""
+        return _is_in(path, self.paths) and not _is_in(path, self.open_within)
+
+
+NOTHING = Protected()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file and the folder that relative patterns start from, both absolute and without `..`."""
+
+    cwd: str
+    path: str
+
+
+def places_of(call: ToolCall) -> tuple[Place, ...]:
+    """Return the call's file as it is written, and as links lead to it. Raise UnclearFile."""
+    match call.paths():
+        case (path,):
+            return _places(path, call.cwd)
+    raise UnclearFile
+
+
+def all_places_of(call: ToolCall) -> Iterator[Place]:
+    """Yield the places of every file that the call may be about, as far as they can be told."""
+    for path in call.paths():
+        with suppress(UnclearFile):
+            yield from _places(path, call.cwd)
+
+
+def _places(path: str, folder: str) -> tuple[Place, ...]:
+    if not _is_plain(path) or path.startswith("~"):
+        raise UnclearFile
+    cwd = folder if folder.startswith("/") and _is_plain(folder) else ""
+    if not path.startswith("/"):
+        if not cwd:
+            raise UnclearFile
+        path = f"{cwd}/{path}"
+    written = Place(normal(cwd) if cwd else "", normal(path))
+    # Not of the normal path: what `..` means depends on the links before it.
+    real = Place(_real(cwd) if cwd else "", _real(path))
+    return (written,) if real.path == written.path else (written, real)
+
+
+def covers(glob: str, place: Place, protected: Protected) -> bool:
+    """True if the glob surely means the file, and names what is sensitive about it."""
+    segments = _segments(glob, place.cwd)
+    if segments is None or (_is_wild(glob) and protected.has(place.path)):
+        return False
+    if not glob.startswith("/") and any(map(is_sensitive, place.cwd.split("/"))):
+        return False  # an agent says itself which folder it is in
+    return _fits(segments, tuple(place.path.split("/")[1:]), strict=True)
+
+
+def hits(glob: str, place: Place) -> bool:
+    """True if the glob may mean the file, however its letters are written.
+
+    A relative one does at any depth: an agent says itself which folder it is in.
+    """
+    anchored = glob.removeprefix("/") if glob.startswith("/") else f"{ANY_DEPTH}/{glob}"
+    path = tuple(place.path.casefold().split("/")[1:])
+    return _fits(tuple(anchored.casefold().split("/")), path, strict=False)
+
+
+def is_open(place: Place, protected: Protected) -> bool:
+    """True if nothing about the file is sensitive."""
+    return not protected.has(place.path) and not any(map(is_sensitive, place.path.split("/")))
+
+
+def names_protected(words: Sequence[str], cwd: str, protected: Protected) -> bool:
+    """True if a word of a command is, or has in it, the path of something protected."""
+    if not protected.paths:
+        return False
+    parts = {text for word in words for text in (word, word.partition("=")[2], _from_slash(word))}
+    folder = cwd if cwd.startswith("/") and _is_plain(cwd) else ""
+    paths = [text if text.startswith("/") else f"{folder}/{text}" for text in parts if text]
+    return any(protected.has(normal(p)) or protected.has(os.path.realpath(p)) for p in paths)
+
+
+def may_be_relative(word: str) -> bool:
+    """True if a word of a command may name a file by a relative path."""
+    is_switch = word.startswith("-") and not {"/", "="} & set(word)
+    return not word.startswith("/") and not is_switch
+
+
+def _from_slash(word: str) -> str:
+    _, slash, rest = word.partition("/")
+    return slash + rest
+
+
+def is_sensitive(name: str) -> bool:
+    """True if a wildcard does not mean a file or folder of that name."""
+    low = name.casefold()
+    return low in _SENSITIVE or low.startswith(".env")
+
+
+def is_below(path: str, folder: str) -> bool:
+    """True if the path is surely the folder, or in it; letters count as they are written."""
+    if not path.startswith("/") or not _is_plain(path):
+        return False
+    return f"{normal(path)}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def is_literal(path: str) -> bool:
+    """True if the path as a glob means itself alone."""
+    return not _is_wild(path)
+
+
+def why_no_glob(glob: str) -> str | None:
+    """Say what is wrong with the glob."""
+    if not glob or not _is_plain(glob):
+        return "a path is needed"
+    if glob.startswith("~"):
+        return "~ means another folder for each user: write the whole path"
+    if {"..", "."} & set(glob.split("/")):
+        return "a path without . and .. is needed"
+    if "//" in glob or (len(glob) > 1 and glob.endswith("/")):
+        return "a path without // and without / at its end is needed (for all below: folder/**)"
+    if any(ANY_DEPTH in part and part != ANY_DEPTH for part in glob.split("/")):
+        return "** stands alone between two /"
+    return None
+
+
+def _is_plain(path: str) -> bool:
+    too_long = len(path) > _MAX_PATH or path.count("/") > _MAX_PARTS
+    return not too_long and not _UNSEEN.search(path)
+
+
+def normal(path: str) -> str:
+    """Return the path from the root, without its `..` and what means nothing."""
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError) as exc:
+        raise UnclearFile from exc
+
+
+def _is_in(path: str, folders: Sequence[str]) -> bool:
+    below = f"{path.casefold()}/"
+    return any(below.startswith(f"{folder.casefold().rstrip('/')}/") for folder in folders)
+
+
+def _is_wild(glob: str) -> bool:
+    return bool(_WILD.search(glob))
+
+
+def _segments(glob: str, cwd: str) -> tuple[str, ...] | None:
+    """Return the parts of the glob from the root on; None if it depends on an unknown folder."""
+    if glob.startswith("/"):
+        return tuple(glob.split("/")[1:])
+    if not cwd:
+        return None
+    own = [_literally(part) for part in cwd.split("/")[1:] if part]
+    return (*own, *glob.split("/"))
+
+
+def _literally(part: str) -> str:
+    return _WILD.sub(lambda found: f"[{found[0]}]", part)
+
+
+def _fits(glob: tuple[str, ...], path: tuple[str, ...], *, strict: bool) -> bool:
+    @cache
+    def fits(g: int, p: int) -> bool:
+        if g == len(glob):
+            return p == len(path)
+        if glob[g] == ANY_DEPTH:
+            if fits(g + 1, p):
+                return True
+            return p < len(path) and not (strict and is_sensitive(path[p])) and fits(g, p + 1)
+        return p < len(path) and _part_fits(glob[g], path[p], strict) and fits(g + 1, p + 1)
+
+    return fits(0, 0)
+
+
+def _part_fits(part: str, name: str, strict: bool) -> bool:  # noqa: FBT001 - of _fits alone
+    if strict and _is_wild(part) and is_sensitive(name) and part != _literally(name):
+        return False
+    return part == name or fnmatchcase(name, part)

@@ -1,0 +1,274 @@
+"""OpenCode's servers, those of the settings and those that are found: see Source.
+
+    a session waits ─► shown in the list of agents
+                    └─ forwarded ─► card ─┬─ a person answers ─► the server is told, and decides
+                                          └─ answered there ─► the card is cleared
+
+Only a server of the settings is handed an answer or a password: whatever else listens on this
+machine may be anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+
+from pynchy.config import OpenCodeSourceSettings, is_loopback
+from pynchy.events import AskedQuestion, Event, EventKind
+from pynchy.model import GroupName, RequestId, SessionId
+from pynchy.sources.base import (
+    OPENCODE,
+    AnswerRoute,
+    SeenAgent,
+    SeenAsk,
+    SourceHandler,
+    SourceServices,
+)
+from pynchy.sources.held import end, open_of
+from pynchy.sources.opencode.discovery import find_servers
+from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
+from pynchy.sources.opencode.reading import Notice
+from pynchy.sources.opencode.requests import request_id, server_mark
+from pynchy.sources.opencode.server import Credential, OpenCodeFailed, OpenCodeServer, new_http
+from pynchy.sources.opencode.state import OpenAsk, RowOptions, rows
+from pynchy.sources.opencode.watch import ServerWatch, WatchOptions
+
+log = logging.getLogger(__name__)
+
+NOT_FOLLOWED = "its OpenCode server is not in the settings any more"
+
+_DISCOVER_SECONDS = 5.0
+_RECENT_SECONDS = 24 * 3_600.0
+_MAX_EVENT_TEXT = 500
+_MAX_SUGGESTIONS = 20
+_MAX_TOLD_PER_MINUTE = 60
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A server. `forwarding` is None for one that is handed no answers."""
+
+    watch: ServerWatch
+    task: asyncio.Task[None]
+    forwarding: Forwarding | None
+    told: dict[str, OpenAsk] = field(default_factory=dict)
+    lately: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_TOLD_PER_MINUTE))
+
+    def may_tell(self) -> bool:
+        """True if it has not asked too often lately: each is a line of the event log."""
+        now = time.monotonic()
+        if len(self.lately) == _MAX_TOLD_PER_MINUTE and now - self.lately[0] < 60:  # noqa: PLR2004 - a minute
+            return False
+        self.lately.append(now)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """How a server stands. `why`: it cannot be followed, and why not."""
+
+    url: str
+    is_trusted: bool
+    is_exact: bool = False
+    why: str = ""
+
+
+async def look_around(
+    settings: OpenCodeSourceSettings, environ: Mapping[str, str]
+) -> list[ServerCheck]:
+    """Look once at every server that would be followed."""
+    found = await asyncio.to_thread(find_servers) if settings.discover else []
+    async with new_http() as http:
+        checks = []
+        for url in dict.fromkeys((*settings.urls, *found)):
+            is_trusted = url in settings.urls
+            credential = _credential(settings, environ) if is_trusted else None
+            server = OpenCodeServer(url, http, credential)
+            try:
+                is_exact = await server.tells_exactly()
+                checks.append(ServerCheck(url, is_trusted, is_exact))
+            except OpenCodeFailed as exc:
+                checks.append(ServerCheck(url, is_trusted, why=str(exc)))
+        return checks
+
+
+class OpenCodeSource:
+    """See Source."""
+
+    name = OPENCODE
+
+    def __init__(
+        self,
+        settings: OpenCodeSourceSettings,
+        environ: Mapping[str, str],
+        services: SourceServices,
+    ) -> None:
+        self._settings = settings
+        self._services = services
+        self._group = GroupName(settings.group)
+        self._credential = _credential(settings, environ)
+        self._servers: dict[str, _Followed] = {}
+        self._names: dict[str, str] = {}
+
+    @property
+    def route(self) -> AnswerRoute:
+        """See Source."""
+        return self._services.route
+
+    @property
+    def problem(self) -> str | None:
+        """See Source: that a server which was only found has ended is no problem."""
+        trusted = (one.watch for url, one in self._servers.items() if url in self._settings.urls)
+        return next((watch.problem for watch in trusted if watch.problem), None)
+
+    def agents(self) -> list[SeenAgent]:
+        """See Source."""
+        options = RowOptions(
+            self._group,
+            self._services.now().timestamp(),
+            self._settings.permission_threshold.total_seconds(),
+            _RECENT_SECONDS,
+        )
+        found = []
+        for server in self._servers.values():
+            if not server.watch.has_read:
+                continue
+            asks = [(ask, _seen(server, ask)) for ask in server.watch.asks()]
+            found += rows(server.watch.state, asks, options)
+        return [replace(row, task=self._names.get(row.task, "")) for row in found]
+
+    async def run(self, handler: SourceHandler) -> None:
+        """See Source."""
+        await self._end_unknown(handler)
+        while True:
+            try:
+                await self._follow_all(handler)
+            except Exception:  # whatever servers do, the host goes on
+                log.exception("opencode.failed")
+            self._servers.clear()
+            await asyncio.sleep(_DISCOVER_SECONDS)
+
+    async def _follow_all(self, handler: SourceHandler) -> None:
+        async with new_http() as http, asyncio.TaskGroup() as tasks:
+            bridge = Bridge(self._group, self._services.route, self._services.index, handler, tasks)
+            for url in self._settings.urls:
+                self._follow(url, http, bridge)
+            while True:
+                if self._settings.discover:
+                    self._attend(await asyncio.to_thread(find_servers), http, bridge)
+                self._names = await asyncio.to_thread(_name_folders, self._folders())
+                await asyncio.sleep(_DISCOVER_SECONDS)
+
+    async def _end_unknown(self, handler: SourceHandler) -> None:
+        marks = tuple(server_mark(url) for url in self._settings.urls)
+        for pending in open_of(self._services.index, OPENCODE):
+            if pending.group != self._group or not pending.request_id.startswith(marks):
+                await end(self._services.route, handler, pending, NOT_FOLLOWED)
+
+    def _attend(self, found: list[str], http: aiohttp.ClientSession, bridge: Bridge) -> None:
+        """Follow the servers that have appeared, and leave those that are gone."""
+        for url in set(self._servers) - set(found) - set(self._settings.urls):
+            gone = self._servers.pop(url)
+            gone.task.cancel()
+            self._tell(gone, ())
+        for url in found:
+            if url not in self._servers and not self._is_configured(url):
+                self._follow(url, http, bridge)
+
+    def _is_configured(self, found: str) -> bool:
+        """True if the server that was found is in the settings, under whichever name."""
+        ours = [urlsplit(url) for url in self._settings.urls]
+        port = urlsplit(found).port
+        return any(is_loopback(one.hostname or "") and _port_of(one) == port for one in ours)
+
+    def _follow(self, url: str, http: aiohttp.ClientSession, bridge: Bridge) -> None:
+        is_trusted = url in self._settings.urls
+        server = OpenCodeServer(url, http, self._credential if is_trusted else None)
+        options = WatchOptions(
+            self._settings.poll.total_seconds(), self._settings.ask_timeout.total_seconds()
+        )
+        watch = ServerWatch(server, options, self._changed)
+        task = bridge.tasks.create_task(watch.run(), name="opencode-server")
+        forwards = is_trusted and bool(self._settings.forward)
+        self._servers[url] = _Followed(watch, task, Forwarding(watch, bridge) if forwards else None)
+
+    def _changed(self, watch: ServerWatch) -> None:
+        """Take up what a server has been seen to do."""
+        server = self._servers.get(watch.url)
+        if server is None:
+            return
+        asks = watch.asks()
+        if server.forwarding is not None:
+            wanted = [ask for ask in asks if self._is_forwarded(ask)]
+            server.forwarding.update(wanted)
+        if watch.is_sure or watch.refused_for > ENDED_SECONDS:
+            shown = server.forwarding is None
+            self._tell(server, [a for a in asks if shown or not self._is_forwarded(a)])
+
+    def _is_forwarded(self, ask: OpenAsk) -> bool:
+        if ask.kind.value not in self._settings.forward:
+            return False
+        return self._settings.reply_by_prompt or not isinstance(ask.asked, Notice)
+
+    def _tell(self, server: _Followed, asks: Iterable[OpenAsk]) -> None:
+        """Publish what has been asked and cleared that is no question of ours."""
+        now = {ask.id: ask for ask in asks}
+        url = server.watch.url
+        for ask in now.values():
+            if ask.id not in server.told and server.may_tell():
+                server.told[ask.id] = ask
+                self._services.publish(self._event(EventKind.ASKED, url, ask))
+        for ask_id, ask in list(server.told.items()):
+            if ask_id not in now:
+                del server.told[ask_id]
+                self._services.publish(self._event(EventKind.CLEARED, url, ask))
+
+    def _event(self, kind: EventKind, url: str, ask: OpenAsk) -> Event:
+        asked: tuple[AskedQuestion, ...] = ()
+        if kind is EventKind.ASKED:
+            suggestions = [one[:_MAX_EVENT_TEXT] for one in ask.suggestions[:_MAX_SUGGESTIONS]]
+            asked = (AskedQuestion(ask.title[:_MAX_EVENT_TEXT], tuple(suggestions)),)
+        return Event(
+            kind,
+            self._services.now(),
+            self._group,
+            request_id=RequestId(request_id(url, ask)),
+            agent=OPENCODE,
+            asked=asked,
+            asked_kind=ask.kind if asked else None,
+            session_id=SessionId(ask.session_id),
+            source=OPENCODE,
+        )
+
+    def _folders(self) -> set[tuple[str, str]]:
+        """Return the folders of all sessions, each with its server's address."""
+        return {
+            (url, session.directory)
+            for url, server in self._servers.items()
+            for session in server.watch.state.sessions.values()
+        }
+
+
+def _name_folders(folders: set[tuple[str, str]]) -> dict[str, str]:
+    return {folder: folder_name(url, folder) for url, folder in folders}
+
+
+def _port_of(url: SplitResult) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _seen(server: _Followed, ask: OpenAsk) -> SeenAsk:
+    key = None if server.forwarding is None else server.forwarding.key_of(ask)
+    return SeenAsk(ask.kind, ask.title, ask.since, key)
+
+
+def _credential(settings: OpenCodeSourceSettings, environ: Mapping[str, str]) -> Credential | None:
+    password = environ.get(settings.password_env, "")
+    return Credential(settings.username, password) if password else None

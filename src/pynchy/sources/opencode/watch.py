@@ -1,0 +1,399 @@
+"""Follow one server: its event stream says when to look, and what is read says what is so.
+
+    event ─► what may have changed is read at once
+    every poll ─► everything is read again, since events get lost
+
+A server that fails is asked less and less often. It never costs more than its own rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pynchy.sources.opencode.reading import (
+    MAX_SESSIONS,
+    SeenSession,
+    count_open_todos,
+    notices,
+    read_busy,
+    read_permissions,
+    read_questions,
+    read_sessions,
+    running_tools,
+)
+from pynchy.sources.opencode.server import (
+    NotServed,
+    OpenCodeFailed,
+    OpenCodeServer,
+    ServerEvent,
+)
+from pynchy.sources.opencode.state import OpenAsk, ServerFolder, ServerState, SessionDetail
+
+log = logging.getLogger(__name__)
+
+_MAX_PLACES = 20
+# How many of an unknown folder's newest sessions are looked at for one that still works.
+_MAX_UNKNOWN = 30
+_MAX_MESSAGES = 40
+# What runs stands in the last of them.
+_MAX_MESSAGES_AT_WORK = 3
+_MAX_SESSIONS = "200"
+# So many sessions are read in one round; the others have their turn in the next.
+_MAX_READS = 10
+_MAX_DOUBLINGS = 5
+_MAX_REPLIES = 100
+# The list of sessions is read again so often without an event.
+_LIST_ROUNDS = 5
+# A model that works changes something all the time: it is looked at no more often than that.
+_SOON_SECONDS = 0.5
+_MIN_PAUSE_SECONDS = 0.02
+_FAILURES_BEFORE_EMPTY = 3
+# What an older server says where a newer one can be asked.
+_ANNOUNCED = frozenset({"permission.requested", "permission.updated", "permission.asked"})
+_OVER = frozenset({"replied", "rejected"})
+_REPLIES = ("reply", "answers")
+# So many times as long as a look has taken, nothing is read.
+_REST_TIMES = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How often to look, in seconds, and until when what was found counts."""
+
+    poll: float
+    ask_timeout: float
+
+
+class ServerWatch:
+    """What is known of one server, kept true for as long as `run` runs."""
+
+    def __init__(
+        self,
+        server: OpenCodeServer,
+        options: WatchOptions,
+        changed: Callable[[ServerWatch], None],
+    ) -> None:
+        self.server = server
+        self.url = server.url
+        self.state = ServerState()
+        self.problem: str | None = None
+        self.has_read = False
+        self.replies: dict[str, Mapping[str, Any]] = {}
+        self.read_again = asyncio.Event()
+        self.expected: frozenset[str] = frozenset()
+        self._options = options
+        self._changed = changed
+        self._own = ""
+        self._wake = asyncio.Event()
+        self._stale_places: set[str] = set()
+        self._stale_sessions: set[str] = set()
+        self._is_list_stale = True
+        self._checked: set[str] = set()
+        self._idle_at: dict[str, float] = {}
+        self._has_met = False
+        self._telling: asyncio.Handle | None = None
+        self._look_seconds = 0.0
+        self._failures = 0
+        self._refused_since: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """True if what is known was just read: what is not there is not asked any more."""
+        return self.has_read and not self._failures
+
+    @property
+    def refused_for(self) -> float:
+        """For how many seconds nobody has listened there."""
+        return 0.0 if self._refused_since is None else time.monotonic() - self._refused_since
+
+    def asks(self) -> list[OpenAsk]:
+        """Return what sessions wait for."""
+        return self.state.asks(time.time(), self._options.ask_timeout)
+
+    async def run(self) -> None:
+        """Follow the server until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen(), name="opencode-events")
+            await self._look_for_ever()
+
+    async def _look_for_ever(self) -> None:
+        rounds = 0
+        while True:
+            began = time.monotonic()
+            try:
+                await self._look(is_whole=rounds % _LIST_ROUNDS == 0)
+                self._succeeded()
+                rounds += 1
+            except OpenCodeFailed as exc:
+                self._failed(exc)
+                rounds = 0
+            except Exception as exc:  # whatever a server says, the others go on
+                log.exception("opencode.unreadable", extra={"url": self.url})
+                self._failed(OpenCodeFailed(type(exc).__name__))
+                rounds = 0
+            self._look_seconds = time.monotonic() - began
+            self._tell()
+            await self._pause()
+
+    def _tell(self) -> None:
+        self._telling = None
+        try:
+            self._changed(self)
+        except Exception:
+            log.exception("opencode.not_told", extra={"url": self.url})
+
+    def _tell_soon(self) -> None:
+        """Tell once of all that comes in one go."""
+        if self._telling is None and self.is_sure:
+            self._telling = asyncio.get_running_loop().call_soon(self._tell)
+
+    async def _pause(self) -> None:
+        if self._failures:
+            await asyncio.sleep(self._options.poll * 2 ** min(self._failures, _MAX_DOUBLINGS))
+            return
+        # However much changes there: most of the time nothing is read.
+        rest = min(_REST_TIMES * self._look_seconds, self._options.poll)
+        await asyncio.sleep(max(rest, _MIN_PAUSE_SECONDS))
+        until = time.monotonic() + self._options.poll
+        while (left := until - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, _SOON_SECONDS)):
+                    await self._wake.wait()
+                return
+            if self._stale_sessions or self._is_list_stale:
+                return
+        # Nothing was told: look at everything.
+        self._stale_places |= self.state.places.keys()
+
+    def _succeeded(self) -> None:
+        if self._failures or not self.has_read:
+            log.info("opencode.joined", extra={"url": self.url, "exact": self.state.is_exact})
+        self._failures, self._refused_since, self.problem = 0, None, None
+        self.has_read = True
+        self.read_again.set()
+        self.read_again.clear()
+
+    def _failed(self, exc: OpenCodeFailed) -> None:
+        self._failures += 1
+        if exc.is_refused:
+            self._refused_since = self._refused_since or time.monotonic()
+        else:
+            self._refused_since = None
+        if self._failures == 1:
+            log.warning("opencode.lost", extra={"url": self.url, "why": str(exc)})
+        if exc.is_refused or self._failures >= _FAILURES_BEFORE_EMPTY:
+            self.problem = f"OpenCode at {self.url}: {exc}"
+            folders = {name: ServerFolder() for name in self.state.places}
+            self.state = ServerState(is_exact=self.state.is_exact, places=folders)
+            self._stale_places = set(folders)
+            self._is_list_stale = True
+            self._checked.clear()
+            self._idle_at.clear()
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async for event in self.server.events():
+                    if event.type == "server.connected":
+                        failures = 0
+                        self._stale_places |= self.state.places.keys()
+                        self._wake.set()
+                    if self._has_met:
+                        self._note(event)
+            except OpenCodeFailed:
+                failures += 1
+            except Exception:  # a stream of rubbish costs nothing but itself
+                log.exception("opencode.stream_unreadable", extra={"url": self.url})
+                failures += 1
+            await asyncio.sleep(self._options.poll * 2 ** min(failures, _MAX_DOUBLINGS))
+
+    def _note(self, event: ServerEvent) -> None:
+        """Note what may have changed; it is read when its turn comes."""
+        area, _, verb = event.type.partition(".")
+        directory = event.directory or self._own
+        session_id = event.session_id
+        match area:
+            case "permission" | "question":
+                self._note_place(directory)
+                self._note_ask(event, verb, session_id)
+                if self.state.is_exact and (place := self.state.places.get(directory)):
+                    self._show_at_once(event, place)
+            case "session" if verb in {"status", "idle", "error"}:
+                self._note_place(directory)
+                self._note_session(session_id)
+            case "session" if verb in {"created", "updated", "deleted"}:
+                self._is_list_stale = True
+                self._note_new(event)
+                return
+            case "message" | "todo":
+                if event.is_about_tools:
+                    self._note_session(session_id)
+                return
+            case _:
+                return
+        self._wake.set()
+
+    def _note_ask(self, event: ServerEvent, verb: str, session_id: str) -> None:
+        if event.type in _ANNOUNCED and not self.state.is_exact:
+            tool = event.properties.get("tool")
+            call = tool.get("callID") if isinstance(tool, dict) else event.properties.get("callID")
+            self.state.flag(session_id, call if isinstance(call, str) else "")
+        if verb in _OVER:
+            self.state.grant(session_id)
+            known = {asked.id for place in self.state.places.values() for asked in place.asked}
+            for told in event.ids & known:
+                kept = {n: event.properties[n] for n in _REPLIES if n in event.properties}
+                self.replies[told] = kept
+                while len(self.replies) > _MAX_REPLIES:
+                    del self.replies[next(iter(self.replies))]
+
+    def _note_new(self, event: ServerEvent) -> None:
+        """Know a session from its event on: what it asks is shown with it, not with the list."""
+        for session in read_sessions([event.properties.get("info")]).values():
+            if session.id not in self.state.sessions and len(self.state.sessions) < MAX_SESSIONS:
+                self.state.sessions[session.id] = session
+
+    def _note_session(self, session_id: str) -> None:
+        if session_id in self.state.sessions:
+            self._stale_sessions.add(session_id)
+
+    def _show_at_once(self, event: ServerEvent, place: ServerFolder) -> None:
+        """Take the event's word until its place has been read again."""
+        match event.type:
+            case "permission.asked":
+                place.add(*read_permissions([event.properties]))
+            case "question.asked":
+                place.add(*read_questions([event.properties]))
+            case "permission.replied" | "question.replied" | "question.rejected":
+                place.drop(event.ids)
+            case _:
+                return
+        self._ask_for_sessions(place)
+        self._tell_soon()
+
+    def _ask_for_sessions(self, place: ServerFolder) -> None:
+        """Have the sessions listed again if one that asks is not known yet."""
+        if not {asked.session_id for asked in place.asked} <= self.state.sessions.keys():
+            self._is_list_stale = True
+            self._wake.set()
+
+    def _note_place(self, directory: str) -> None:
+        if directory not in self.state.places and len(self.state.places) >= _MAX_PLACES:
+            quiet = [name for name, place in self.state.places.items() if not place.busy]
+            if directory and quiet and quiet[0] != self._own:
+                del self.state.places[quiet[0]]
+            else:
+                return
+        self.state.places.setdefault(directory, ServerFolder())
+        self._stale_places.add(directory)
+
+    async def _look(self, *, is_whole: bool) -> None:
+        self._wake.clear()
+        if not self.has_read or self._failures:
+            await self._meet()
+        if is_whole or self._is_list_stale:
+            self._is_list_stale = False
+            await self._list()
+        stale, self._stale_places = self._stale_places, set()
+        for directory in stale:
+            await self._look_at(directory)
+        if stale and self.is_sure:
+            self._tell()  # what is asked does not wait for what is merely told
+        await self._read_sessions()
+        self.state.forget_done()
+        asked = {one.id for place in self.state.places.values() for one in place.asked}
+        self._checked &= asked
+
+    async def _meet(self) -> None:
+        """Learn where the server works, and whether it can tell what it waits for."""
+        told: object = None
+        with suppress(NotServed):
+            told = await self.server.get("/path")
+        directory = told.get("directory") if isinstance(told, dict) else ""
+        self._own = directory if isinstance(directory, str) else ""
+        self._has_met = True
+        self._note_place(self._own)
+        self.state.is_exact = await self.server.tells_exactly()
+
+    async def _list(self) -> None:
+        self.state.sessions = read_sessions(await self.server.get("/session", limit=_MAX_SESSIONS))
+        known = self.state.sessions
+        self._idle_at = {name: at for name, at in self._idle_at.items() if name in known}
+        elsewhere = [one for one in known.values() if one.directory not in self.state.places]
+        for session in elsewhere:
+            if session.id in self.expected:
+                self._note_place(session.directory)
+        # To ask about a folder makes the server open it: only where a session may be at work.
+        changed = [
+            session
+            for session in elsewhere
+            if self._idle_at.get(session.id) != session.updated
+            and time.time() - session.updated <= self._options.ask_timeout
+        ]
+        for session in changed[:_MAX_UNKNOWN]:
+            self._idle_at[session.id] = session.updated
+            if running_tools(await self.server.messages(session.id, 1)):
+                self._note_place(session.directory)
+
+    async def _look_at(self, directory: str) -> None:
+        place = self.state.places.get(directory)
+        if place is None:
+            return
+        version = place.version
+        permissions = await self.server.list_of("/permission", self._query(directory))
+        questions = await self.server.list_of("/question", self._query(directory))
+        # Last: what has asked was at work before, and a session that was stopped is no more.
+        status = await self.server.get("/session/status", directory=self._query(directory))
+        if place.version != version:  # what was read is older than what was told meanwhile
+            self._stale_places.add(directory)
+            self._wake.set()
+            return
+        place.permissions = read_permissions(permissions)
+        place.questions = read_questions(questions)
+        # Also those that have just come to rest.
+        busy = read_busy(status)
+        self._stale_sessions |= (place.busy | busy) & self.state.sessions.keys()
+        place.busy = busy
+        self.state.leave_behind(place)
+        # Leave out what a stopped session left behind, although it works again by now.
+        for asked in [one for one in place.asked if one.id not in self._checked]:
+            if await self.server.has_ended(asked.session_id, asked.part):
+                self.state.over.add(asked.id)
+            self._checked.add(asked.id)
+        self._ask_for_sessions(place)
+
+    async def _read_sessions(self) -> None:
+        lately = [
+            session.id
+            for session in self.state.sessions.values()
+            if time.time() - session.updated <= self._options.ask_timeout
+            and self.state.details_of(session.id).updated != session.updated
+        ]
+        wanted = dict.fromkeys([*self._stale_sessions & self.state.sessions.keys(), *lately])
+        now, later = list(wanted)[:_MAX_READS], list(wanted)[_MAX_READS:]
+        self._stale_sessions = set(later)
+        for session_id in now:
+            await self._read(self.state.sessions[session_id])
+
+    async def _read(self, session: SeenSession) -> None:
+        try:
+            is_busy = session.id in self.state.busy
+            most = _MAX_MESSAGES_AT_WORK if is_busy else _MAX_MESSAGES
+            messages = await self.server.messages(session.id, most)
+            todos = await self.server.list_of(f"/session/{session.id}/todo")
+        except NotServed:  # deleted meanwhile
+            self.state.details.pop(session.id, None)
+            return
+        self.state.details[session.id] = SessionDetail(
+            running_tools(messages), notices(messages), count_open_todos(todos), session.updated
+        )
+
+    def _query(self, directory: str) -> str:
+        return "" if directory == self._own else directory

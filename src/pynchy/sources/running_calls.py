@@ -1,0 +1,106 @@
+"""Which of the calls that a permission was asked for are over, as far as their program tells.
+
+A program that asks does not say which call it asks for, so a call is known by its session, its tool
+and its input. Calls that are alike in all of them are never told apart by guess: they are over when
+as many have ended as have begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pynchy.model import GroupName, RequestId
+
+_MAX_RUNNING = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """What is known of a call. `agent` is the subagent that makes it, empty for the main one."""
+
+    group: GroupName
+    session_id: str
+    agent: str
+    tool: str
+    input_digest: str
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Calls that cannot be told apart: who waits, who was allowed, and how many have ended.
+
+    `words` are what their models read beside a result.
+    """
+
+    waiting: list[RequestId] = field(default_factory=list)
+    allowed: int = 0
+    ended: int = 0
+    words: list[str] = field(default_factory=list)
+
+    @property
+    def are_over(self) -> bool:
+        return self.ended >= len(self.waiting) + self.allowed
+
+
+class RunningCalls:
+    """The calls that wait for a person, with those like them that were allowed already."""
+
+    def __init__(self) -> None:
+        self._calls: dict[CallKey, _Alike] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def begin(self, call: CallKey, request_id: RequestId) -> None:
+        """A permission is asked for the call."""
+        self._calls.setdefault(call, _Alike()).waiting.append(request_id)
+
+    def decide(
+        self, call: CallKey, request_id: RequestId, allowed: CallKey | None, words: str = ""
+    ) -> None:
+        """Nobody waits for the permission any more. What was allowed in its place will end."""
+        alike = self._calls.get(call)
+        if alike is None or request_id not in alike.waiting:
+            return
+        alike.waiting.remove(request_id)
+        if allowed is not None:
+            made = self._calls.setdefault(allowed, _Alike())
+            made.allowed += 1
+            made.words += [words] if words else []
+        if alike.waiting:
+            return
+        if alike.are_over:
+            del self._calls[call]
+        self._forget_oldest()
+
+    def take_words(self, call: CallKey) -> str:
+        """Return what the model is to read beside the result of a call that has ended, once."""
+        alike = self._calls.get(call)
+        return alike.words.pop(0) if alike is not None and alike.words else ""
+
+    def end(self, call: CallKey) -> list[RequestId]:
+        """The program has made the call. Return which permissions nobody needs any more."""
+        alike = self._calls.get(call)
+        if alike is None:
+            return []
+        alike.ended += 1
+        return self._take([call]) if alike.are_over else []
+
+    def end_turn(self, group: GroupName, session_id: str) -> list[RequestId]:
+        """The session's main agent has done all that it called for. Return the same."""
+        over = [
+            call
+            for call in self._calls
+            if (call.group, call.session_id, call.agent) == (group, session_id, "")
+        ]
+        return self._take(over)
+
+    def _forget_oldest(self) -> None:
+        """Forget calls of programs that were killed: nobody tells of their end."""
+        running = [call for call, alike in self._calls.items() if not alike.waiting]
+        for call in running[:-_MAX_RUNNING]:
+            del self._calls[call]
+
+    def _take(self, calls: Iterable[CallKey]) -> list[RequestId]:
+        return [request_id for call in calls for request_id in self._calls.pop(call).waiting]

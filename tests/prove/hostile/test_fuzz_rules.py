@@ -1,0 +1,355 @@
+"""Whatever line an agent thinks of: what a rule does not name does not run by it.
+
+Lines come from a grammar of all that shells can do to run a command, damaged now and then. Those
+that rules allow are run by the real bash, in a folder full of traps; every program there, on the
+path and beside it, is a stand-in that notes how it was called.
+"""
+
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.prove.conftest import SEED, Proof
+from tests.prove.hostile.fuzzing import Draw, Drawn, Seeded
+
+from pynchy.calls import ToolCall
+from pynchy.model import GroupName
+from pynchy.permissions.commands import parse
+from pynchy.permissions.offers import derive
+from pynchy.permissions.rules import Decided, decide, describe
+from pynchy.rule import Effect, Rule
+from pynchy.testing import NOON
+
+# What is allowed, and as words: those that a command begins with, and whether others may follow.
+ALLOWED = {
+    "Bash(git status)": (("git", "status"), False),
+    "Bash(git log *)": (("git", "log"), True),
+    "Bash(ls *)": (("ls",), True),
+    "Bash(npm run test)": (("npm", "run", "test"), False),
+    "Bash(cat 'a b')": (("cat", "a b"), False),
+    "Bash(make -C sub *)": (("make", "-C", "sub"), True),
+}
+DENIED = {"Bash(evil *)": ("evil",), "Bash(git push *)": ("git", "push")}
+PROGRAMS = ("git", "ls", "npm", "cat", "make", "evil", "tool")
+# The real ones, which run what they are told to.
+WRAPPERS = ("env", "xargs", "nice", "timeout", "nohup", "setsid", "find", "sh", "bash", "stdbuf")
+PLAIN = ("git status", "git log", "git log -1", "ls", "ls -l a", "npm run test", "cat 'a b'")
+EVIL = ("evil", "evil x", "git push", "./git status", "git log; evil", "tool", "./ls")
+WORDS = (
+    *("a", "-l", "--x=y", "status", "push", "evil", ".", "''", '""', "'a b'", '"a b"', "a\\ b"),
+    *("e\\vil", "'ev''il'", '"ev"il', "$'evil'", '$"evil"', "$X", "${X}", "$EVIL", "${EVIL:-a}"),
+    *("*", "?", "[a]", "~", "~root", "x=~", "{a,evil}", "a{1..3}", "!!", "!evil", "^a^evil^"),
+    *("-exec", "\\;", "{}", "+", "--", "-", "\\\n", "\\", "é", "\u00a0", "\u200b", "\r", "\x0b"),
+    *("#", "#evil", "a#b", "%", "%1", "@", "x[1]", "x[$(evil)]", "'x[$(evil)]'", "=evil", "1~2"),
+    *("-v", "-c", "-p", "-e", "-i", "-x", "2", "0", "&1", "1>&2", "status*", "a=b", "A=evil"),
+)
+SEPARATORS = ("; ", ";", " && ", " || ", " | ", "|", "\n", " \n ", "&&", " 2>&1 | ", " 2>&1; ")
+ODD_SEPARATORS = (" & ", "&", " |& ", ";;", " ;& ", "\r\n", "\\\n", " 2>&1& ", "\t", "\x0c", "")
+REDIRECTS = (
+    *(" >made", " > made", " >>made", " >|made", " <a", " 2>made", " &>made", " 2>&1", " >&2"),
+    *(" <<<evil", " <>made", " 1>&-", " {fd}>made", " <<E\n$(evil)\nE\n", " <<'E'\nevil\nE\n"),
+)
+
+# Ways to run a command, or to make another of it; @ is the command.
+WAYS = (
+    *("$(@)", "`@`", '"$(@)"', '"`@`"', "ls $(@)", "ls `@`", 'ls "$(@)"', "ls <(@)", "ls >(@)"),
+    *("(@)", "{ @; }", "( @ )", "! @", "time @", "coproc @", "@ &", "if @; then ls; fi"),
+    *(
+        "for x in a; do @; done",
+        "while @; do break; done",
+        "case a in a) @;; esac",
+        "until @; do :",
+    ),
+    *("f() { @; }; f", "function git { @; }; git status", "git() { @; }; git status"),
+    *("alias git='@'; git status", "shopt -s expand_aliases\nalias ls='@'\nls", "trap '@' EXIT"),
+    *(
+        "eval '@'",
+        'eval "@"',
+        "eval @",
+        "exec @",
+        "command @",
+        "builtin @",
+        "source /dev/stdin <<<'@'",
+    ),
+    *("sh -c '@'", "bash -c '@'", "bash -ec '@'", "env @", "env -i @", "env A=b @", "env -S '@'"),
+    *(
+        "nice @",
+        "timeout 9 @",
+        "nohup @",
+        "setsid @",
+        "stdbuf -o0 @",
+        "xargs @",
+        "echo a | xargs @",
+    ),
+    *(
+        "find . -name a -exec @ ;",
+        "find . -exec @ \\;",
+        "find . -maxdepth 0 -exec @ +",
+        "echo '@' | sh",
+    ),
+    *("X='@'; $X", "X=@ ls", "PATH=. git status", "PATH=.:$PATH ls", "BASH_ENV=a bash -c ls"),
+    *(
+        "((a[$(@)]))",
+        "[[ -v a[$(@)] ]]",
+        "test -v 'a[$(@)]'",
+        "printf -v 'a[$(@)]' x",
+        "let 'a[$(@)]'",
+    ),
+    *("[ -v 'a[$(@)]' ]", "printf '%d' 'a[$(@)]'", "declare 'a[$(@)]=1'", "read x <<<$(@)"),
+    *(
+        "ls # @",
+        "ls #\n@",
+        "ls '\n@'",
+        'ls "\n@"',
+        "ls \\\n@",
+        "ls \\;@",
+        "ls \\\n; @",
+        "ls 'a\\' ; @",
+    ),
+    *(
+        "ls 'a'@'b'",
+        'ls "a\\"; @ "',
+        "ls $'a\\'; @ #'",
+        "ls ${x:-$(@)}",
+        "ls ${x@P}",
+        "ls $((1+$(@)))",
+    ),
+    *(
+        "cat <<E\n$(@)\nE",
+        "cat <<'E'\n$(@)\nE\n@",
+        "ls;@",
+        "ls&&@",
+        "ls||@",
+        "ls|@",
+        "ls\n@",
+        "ls &\n@",
+    ),
+    *(
+        "cd sub && @",
+        "cd sub; @",
+        "pushd sub; @",
+        "hash -p ./git git; git status",
+        "enable -n ls; @",
+    ),
+    *("set -- a; @", "export PATH=.; git status", "mapfile -C '@' -c 1 <<<a", "complete -C '@' x"),
+    *(
+        "@ 2>&1",
+        "2>&1 @",
+        "<a @",
+        ">made @",
+        "a=b @",
+        "@ >made",
+        "@;",
+        "@ ;",
+        ";@",
+        "& @",
+        "|@",
+        "@|",
+    ),
+)
+DAMAGE = " \t\n\r'\"\\$`;&|<>(){}[]*?!#~=^%@\0\x01\u2028é"
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Bash among stand-ins, in a folder with files that look like programs and options."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "bin"
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def prepare(self) -> None:
+        for place in (self.path, self.work, self.work / "sub"):
+            place.mkdir()
+        note = f"""printf '%s\\0' "$#" "$0" "$@" >>{self.folder}/told"""
+        for place in (self.path, self.work, self.work / "sub"):
+            for name in PROGRAMS:
+                (place / name).write_text(f"#!/bin/sh\n{note}\n")
+                (place / name).chmod(0o755)
+        for name in WRAPPERS:
+            real = next((p for d in ("/usr/bin", "/bin") if (p := Path(d, name)).exists()), None)
+            if real:
+                (self.path / name).symlink_to(real)
+        for name in ("a", "-l", "push", "status;evil", "$(evil)"):
+            (self.work / name).write_text("evil\n")
+
+    def run(self, line: str) -> tuple[list[tuple[str, ...]], set[str]]:
+        """Return the programs that the line runs, and the files that it makes.
+
+        Only a program that was meant has its mere name.
+        """
+        told = self.folder / "told"
+        told.write_bytes(b"")
+        before = self._files()
+        environ = {"PATH": str(self.path), "EVIL": "evil", "LC_ALL": "C.UTF-8"}
+        subprocess.run(
+            ["/bin/bash", "-c", line],
+            cwd=self.work,
+            env=environ | {"HOME": str(self.work)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        made = self._files() - before
+        for path in made:
+            Path(path).unlink()
+        fields = told.read_bytes().decode(errors="surrogateescape").split("\0")[:-1]
+        ran = []
+        while fields:
+            count = int(fields[0]) + 1
+            program, *words = fields[1 : count + 1]
+            is_ours = Path(program).parent == self.path
+            ran.append((Path(program).name if is_ours else program, *words))
+            fields = fields[count + 1 :]
+        return ran, made
+
+    def _files(self) -> set[str]:
+        return {str(path) for path in self.work.rglob("*")}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path)
+    shell.prepare()
+    return shell
+
+
+def draw_line(chance: Draw) -> str:
+    """Return a line: plain commands, most with something odd about one of them."""
+    commands = [_command(chance) for _ in range(1 + chance.below(3))]
+    if chance.below(2):
+        at = chance.below(len(commands))
+        inner = EVIL[chance.below(len(EVIL))] if chance.below(3) else commands[at]
+        commands[at] = WAYS[chance.below(len(WAYS))].replace("@", inner)
+    line = commands[0]
+    for command in commands[1:]:
+        joints = SEPARATORS if chance.below(5) else ODD_SEPARATORS
+        line += joints[chance.below(len(joints))] + command
+    if not chance.below(4):
+        at, odd = chance.below(len(line) + 1), DAMAGE[chance.below(len(DAMAGE))]
+        line = line[:at] + odd + line[at + chance.below(2) :]
+    return line
+
+
+def _command(chance: Draw) -> str:
+    command = PLAIN[chance.below(len(PLAIN))]
+    for _ in range(chance.below(3)):
+        command += " " + WORDS[chance.below(len(WORDS))]
+    if not chance.below(8):
+        command += REDIRECTS[chance.below(len(REDIRECTS))]
+    return command
+
+
+def _rules(**patterns: Sequence[str]) -> list[Rule]:
+    return [
+        Rule(f"{effect} {pattern}", Effect(effect), pattern, GroupName("team"), "ana", NOON)
+        for effect, some in patterns.items()
+        for pattern in some
+    ]
+
+
+NARROW = _rules(allow=list(ALLOWED))
+WIDE = _rules(allow=["Bash"], deny=list(DENIED))
+
+
+def judged(rules: list[Rule], line: str) -> Decided | None:
+    return decide(rules, ToolCall("claude", "Bash", {"command": line}, "/srv/app"), "s1", NOON)
+
+
+def allows(rules: list[Rule], line: str) -> bool:
+    found = judged(rules, line)
+    return found is not None and found.effect is Effect.ALLOW
+
+
+def is_named(words: tuple[str, ...]) -> bool:
+    """Say whether a rule names the command, read in the simplest way."""
+    return any(
+        words[: len(known)] == known and (further or len(words) == len(known))
+        for known, further in ALLOWED.values()
+    )
+
+
+def try_line(shell: Shell, line: str) -> int:
+    """Judge the line, and what it runs if it may. Return how many programs it ran."""
+    by_name, by_all = allows(NARROW, line), allows(WIDE, line)
+    offer(line)
+    if not (by_name or by_all) or "\0" in line:
+        return 0
+    ran, made = shell.run(line)
+    assert not made, f"{line!r} is allowed and makes {made}"
+    if by_name:
+        assert all(map(is_named, ran)), f"{line!r} is allowed and runs {ran}"
+    if by_all:
+        for denied in DENIED.values():
+            slipped = [words for words in ran if words[: len(denied)] == denied]
+            assert not slipped, f"{line!r} is allowed and runs {slipped}"
+    read = parse(line)
+    if not any(words[0] in WRAPPERS for words in read):  # find may run others, as a rule may allow
+        more = Counter(ran) - Counter(read)
+        assert not more, f"{line!r} was not read as what it runs: {more}"
+    return len(ran)
+
+
+def offer(line: str) -> None:
+    """A rule that would be offered for the line covers it, can be read, and names no other."""
+    pattern = derive(ToolCall("claude", "Bash", {"command": line}, "/srv/app"))
+    if pattern is None:
+        return
+    assert describe(pattern)
+    assert allows(_rules(allow=[pattern]), line), f"{pattern!r} does not cover {line!r}"
+
+
+@pytest.mark.timeout(7_200)
+def test_bash_runs_nothing_that_the_rules_do_not_name(shell: Shell, proof: Proof) -> None:
+    count = proof.choose(sample=2_500, prove=40_000, everything=600_000)
+
+    ran = [try_line(shell, draw_line(Seeded(SEED * 7_919 + number))) for number in range(count)]
+
+    allowed = sum(map(bool, ran))
+    assert allowed > count // 50, "the lines are too odd to prove anything"
+    assert max(ran) > 1
+    proof.report("fuzz: shell lines", inputs=count, ran=allowed, programs=sum(ran), seed=SEED)
+
+
+@pytest.mark.timeout(7_200)
+def test_hypothesis_slips_nothing_past_a_rule(shell: Shell, proof: Proof) -> None:
+    count = proof.choose(sample=150, prove=2_000, everything=50_000)
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=proof.scale == "sample",
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def search(data: st.DataObject) -> None:
+        try_line(shell, draw_line(Drawn(data.draw)))
+
+    search()
+    proof.report("fuzz: shell lines", hypothesis_inputs=count)
+
+
+def test_what_slipped_past_would_be_seen(shell: Shell) -> None:
+    seen = []
+    for way in WAYS:
+        line = way.replace("@", "evil x")
+        ran, made = shell.run(line)
+        is_seen = bool(made) or any(not is_named(words) for words in ran)
+        assert not (is_seen and allows(NARROW, line)), line
+        assert not (("evil", "x") in ran and allows(WIDE, line)), line
+        seen += [way] * is_seen
+
+    assert len(seen) > len(WAYS) // 2

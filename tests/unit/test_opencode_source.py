@@ -1,0 +1,603 @@
+"""Foreign agents: what an OpenCode server shows, whichever kind it is and whatever it does."""
+
+import asyncio
+import json
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.standins.opencode import OpenCodeStandIn
+from tests.waiting import until
+
+from pynchy.config import OpenCodeSourceSettings
+from pynchy.events import Event, EventKind
+from pynchy.model import GroupName, RequestId
+from pynchy.sources.base import AgentState, SeenAgent, SourceQuestion, SourceServices
+from pynchy.sources.opencode import source as source_module
+from pynchy.sources.opencode.source import OpenCodeSource
+
+PASSWORD = "s3cret"  # noqa: S105 - of a server that is played here
+
+
+@dataclass
+class Asked:
+    """A handler that remembers what it was told."""
+
+    questions: list[SourceQuestion] = field(default_factory=list)
+    cleared_ones: list[tuple[str, str]] = field(default_factory=list)
+
+    async def asked(self, source: str, question: SourceQuestion) -> None:
+        assert source == "opencode"
+        self.questions.append(question)
+
+    async def cleared(
+        self, source: str, group: GroupName, request_id: RequestId, reason: str
+    ) -> None:
+        assert (source, group) == ("opencode", "opencode")
+        self.cleared_ones.append((request_id, reason))
+
+
+@dataclass
+class Look:
+    """A source that follows servers, and what it sees."""
+
+    source: OpenCodeSource
+    events: list[Event]
+
+    @property
+    def agents(self) -> list[SeenAgent]:
+        return list(self.source.agents())
+
+    async def see(self, look: Callable[[list[SeenAgent]], Any]) -> list[SeenAgent]:
+        def found() -> tuple[list[SeenAgent]] | None:
+            agents = self.agents
+            return (agents,) if look(agents) else None
+
+        seen: tuple[list[SeenAgent]] = await until(found, f"it to be seen: {self.agents}")
+        return seen[0]
+
+    async def agent(self, state: AgentState) -> SeenAgent:
+        seen = await self.see(lambda agents: [a for a in agents if a.state is state])
+        return next(agent for agent in seen if agent.state is state)
+
+
+@asynccontextmanager
+async def following(
+    *servers: OpenCodeStandIn, environ: Mapping[str, str] | None = None, **settings: Any
+) -> AsyncIterator[Look]:
+    """Follow the servers without asking anybody."""
+    table = OpenCodeSourceSettings(
+        **{
+            "urls": tuple(server.url for server in servers),
+            "group": "opencode",
+            "discover": False,
+            "poll": "100ms",
+            "forward": (),
+            **settings,
+        }
+    )
+    events: list[Event] = []
+    services = SourceServices(
+        route=None,  # type: ignore[arg-type]  # nothing is forwarded
+        index=(),  # type: ignore[arg-type]
+        publish=events.append,
+        now=lambda: datetime.now(UTC),
+    )
+    source = OpenCodeSource(table, environ or {}, services)
+    task = asyncio.create_task(source.run(Asked()))
+    try:
+        yield Look(source, events)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def older() -> AsyncIterator[OpenCodeStandIn]:
+    async with OpenCodeStandIn(is_older=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[OpenCodeStandIn]:
+    async with OpenCodeStandIn() as server:
+        yield server
+
+
+@pytest.mark.parametrize("tool", ["bash", "edit"])
+async def test_an_older_servers_tool_that_runs_for_long_may_need_permission(
+    older: OpenCodeStandIn, tool: str
+) -> None:
+    session = older.session("Mend it")
+    older.busy.add(session)
+    older.run_tool(session, tool, 5.5, command="make test", filePath="/srv/shop/a.py")
+
+    async with following(older) as look:
+        agent = await look.agent(AgentState.PERMISSION)
+
+    assert agent.guessed
+    [run] = agent.tools
+    assert (run.tool, run.may_need_permission) == (tool, True)
+    assert run.argument == "make test"
+
+
+async def test_a_tool_that_runs_for_less_is_not_flagged_until_it_does(
+    older: OpenCodeStandIn,
+) -> None:
+    session = older.session()
+    older.busy.add(session)
+    older.run_tool(session, "bash", 0.0, command="sleep 8")
+
+    async with following(older, permission_threshold="3s") as look:
+        agent = await look.agent(AgentState.WORKING)
+        assert not agent.guessed
+        assert not agent.tools[0].may_need_permission
+        older.run_tool(session, "bash", 3.5, command="sleep 9")
+        agent = await look.agent(AgentState.PERMISSION)
+
+    assert [run.may_need_permission for run in agent.tools] == [False, True]
+
+
+@pytest.mark.parametrize("tool", ["task", "question", "notify_ask_user", "pynchy_ask_user"])
+async def test_what_waits_by_nature_is_never_flagged(older: OpenCodeStandIn, tool: str) -> None:
+    session = older.session()
+    older.busy.add(session)
+    older.run_tool(session, tool, 60.0, question="Go?")
+
+    async with following(older) as look:
+        agent = await look.agent(AgentState.WORKING)
+
+    assert not agent.tools[0].may_need_permission
+
+
+async def test_a_tool_that_does_not_say_since_when_it_runs_is_never_flagged(
+    older: OpenCodeStandIn,
+) -> None:
+    session = older.session()
+    older.busy.add(session)
+    older.run_tool(session, "bash", None, command="make")
+
+    async with following(older) as look:
+        agent = await look.agent(AgentState.WORKING)
+
+    assert not agent.tools[0].may_need_permission
+
+
+async def test_the_flag_goes_when_the_tool_completes_or_the_session_comes_to_rest(
+    older: OpenCodeStandIn,
+) -> None:
+    first, second = older.session("One"), older.session("Two")
+    older.busy |= {first, second}
+    call = older.run_tool(first, "bash", 9.0, command="a")
+    older.run_tool(second, "bash", 9.0, command="b")
+
+    async with following(older) as look:
+        await look.see(lambda all_: sum(a.state is AgentState.PERMISSION for a in all_) == 2)
+        older.complete(first, call)
+        await look.see(lambda all_: [a for a in all_ if a.state is AgentState.WORKING])
+        older.busy.discard(second)
+        agents = await look.see(lambda all_: not any(a.guessed for a in all_))
+
+    assert {a.title: a.state for a in agents} == {
+        "One": AgentState.WORKING,
+        "Two": AgentState.IDLE,
+    }
+
+
+async def test_an_older_servers_events_flag_at_once_and_a_reply_takes_the_flag_away(
+    older: OpenCodeStandIn,
+) -> None:
+    session = older.session()
+    older.busy.add(session)
+    call = older.run_tool(session, "bash", 0.0, command="rm x")
+
+    async with following(older, permission_threshold="1h") as look:
+        await look.agent(AgentState.WORKING)
+        for kind in ("permission.requested", "permission.updated", "permission.asked"):
+            await older.publish(kind, id="per_1", sessionID=session, callID=call)
+            await look.agent(AgentState.PERMISSION)
+            await older.publish("permission.replied", sessionID=session, permissionID="per_1")
+            await look.agent(AgentState.WORKING)
+
+
+async def test_a_permission_is_told_exactly_and_no_long_command_is_taken_for_one(
+    server: OpenCodeStandIn,
+) -> None:
+    busy, asking = server.session("Build"), server.session("Clean")
+    server.busy.add(busy)
+    server.run_tool(busy, "bash", 600.0, command="make")
+    server.ask_permission(asking, "rm -rf build")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.PERMISSION)
+        assert (agent.session_id, agent.guessed) == (asking, False)
+        assert agent.title == "Bash: rm -rf build"
+        working = await look.agent(AgentState.WORKING)
+        assert not working.tools[0].may_need_permission
+        server.permissions.clear()
+        await server.publish("permission.replied", sessionID=asking, requestID="x")
+        await look.see(lambda all_: all(a.state is not AgentState.PERMISSION for a in all_))
+        await until(lambda: len(look.events) > 1, "it to be told")
+
+    kinds = [(event.kind, event.source) for event in look.events]
+    assert kinds == [(EventKind.ASKED, "opencode"), (EventKind.CLEARED, "opencode")]
+
+
+async def test_what_a_stopped_session_has_left_behind_is_not_asked(
+    server: OpenCodeStandIn,
+) -> None:
+    session = server.session()
+    server.ask_permission(session, "rm x")
+
+    async with following(server) as look:
+        await look.agent(AgentState.PERMISSION)
+        server.busy.clear()
+        await look.agent(AgentState.IDLE)
+
+
+async def test_a_subagent_counts_for_its_parent(server: OpenCodeStandIn) -> None:
+    parent = server.session("Parent")
+    child = server.session("Child", parent=parent)
+    server.busy |= {parent, child}
+    server.run_tool(parent, "task", 9.0, description="look around")
+    server.ask(child, "Which colour?", "Red", "Green")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.WAITING)
+
+    assert agent.session_id == parent
+    assert [a.session_id for a in look.agents] == [parent]
+
+
+async def test_events_that_get_lost_are_made_up_for_by_looking(server: OpenCodeStandIn) -> None:
+    session = server.session()
+
+    async with following(server) as look:
+        await look.agent(AgentState.IDLE)
+        server.ask(session, "Which?", "A", "B")
+        await look.agent(AgentState.WAITING)
+
+
+async def test_several_servers_are_seen_and_one_that_fails_costs_its_own_rows_alone(
+    server: OpenCodeStandIn, older: OpenCodeStandIn
+) -> None:
+    server.ask_permission(server.session("New"), "rm x")
+    slow = older.session("Old")
+    older.busy.add(slow)
+    older.run_tool(slow, "bash", 9.0, command="rm y")
+
+    async with following(server, older) as look:
+        await look.see(lambda all_: {a.title for a in all_} == {"Bash: rm x", "Old"})
+        assert sum(r.may_need_permission for a in look.agents for r in a.tools) == 1
+        older.fail_with = 500
+        agents = await look.see(lambda all_: len(all_) == 1)
+        assert agents[0].title == "Bash: rm x"
+        assert "500" in (look.source.problem or "")
+        older.fail_with = None
+        await look.see(lambda all_: len(all_) == 2)
+        await until(lambda: look.source.problem is None, "the end of the problem")
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [b"", b"{", b"[" * 100_000, b"null", b'{"id": 1}', b"[1, null, {}]", b'[{"id": {}}]', b"\xff"],
+)
+@pytest.mark.parametrize("path", ["/session", "/session/status", "/permission", "/path"])
+async def test_rubbish_of_a_server_stops_nothing(
+    server: OpenCodeStandIn, older: OpenCodeStandIn, path: str, rubbish: bytes
+) -> None:
+    session = older.session("Healthy")
+    older.busy.add(session)
+    server.session("Ill")
+    server.rubbish[path] = rubbish
+
+    async with following(server, older) as look:
+        await look.see(lambda all_: "Healthy" in {a.title for a in all_})
+        await server.send(b"{rubbish")
+        await server.send(b'{"type": 7}')
+        await server.send(b'{"type": "permission.asked", "properties": []}')
+        server.rubbish.clear()
+        await look.see(lambda all_: {a.title for a in all_} == {"Healthy", "Ill"})
+
+
+def ask_by_notify(server: OpenCodeStandIn, session: str, title: str, **more: Any) -> str:
+    given = {"title": title, "question": f"{title} Really?", "options": ["Yes", "No"], **more}
+    return server.run_tool(session, "notify_ask_user", 1.0, "completed", **given)
+
+
+async def test_a_notify_ask_is_seen_although_the_model_spoke_once_more(
+    server: OpenCodeStandIn,
+) -> None:
+    session = server.session("Merge it")
+    ask_by_notify(server, session, "Merge?", agent="Executor", urgency="high")
+    server.say(session, "assistant", "I have asked, and wait.")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.WAITING)
+        await until(lambda: look.events, "it to be told")
+
+    assert (agent.title, agent.guessed) == ("Merge?", False)
+    [event] = look.events
+    assert event.asked[0].suggestions == ("Yes", "No")
+
+
+@pytest.mark.parametrize("how", ["busy", "prompt", "tool"])
+async def test_a_notify_ask_is_cleared_when_the_session_goes_on(
+    server: OpenCodeStandIn, how: str
+) -> None:
+    session = server.session("Merge it")
+    ask_by_notify(server, session, "Merge?")
+
+    async with following(server) as look:
+        await look.agent(AgentState.WAITING)
+        if how == "busy":
+            server.busy.add(session)
+        elif how == "prompt":
+            server.say(session, "user", "Yes")
+        else:
+            server.run_tool(session, "bash", 0.0, "completed", command="git merge")
+        await look.see(lambda all_: all(a.state is not AgentState.WAITING for a in all_))
+        await until(lambda: look.events[-1].kind is EventKind.CLEARED, "it to be told")
+
+
+async def test_several_sessions_and_several_asks_in_a_row_are_each_seen(
+    server: OpenCodeStandIn,
+) -> None:
+    first, second = server.session("One"), server.session("Two")
+    server.session("Three")
+    server.messages[server.session("Empty")] = []
+    ask_by_notify(server, first, "First?")
+    ask_by_notify(server, first, "Second?")
+    ask_by_notify(server, second, "Third?")
+
+    async with following(server) as look:
+        agents = await look.see(lambda all_: sum(len(a.asks) for a in all_) == 3)
+
+    asks = {a.session_id: [ask.title for ask in a.asks] for a in agents if a.asks}
+    assert asks == {first: ["First?", "Second?"], second: ["Third?"]}
+    assert sum(a.state is AgentState.IDLE for a in agents) == 2
+
+
+async def test_a_notify_ask_is_hidden_when_nobody_has_cared_for_so_long(
+    server: OpenCodeStandIn,
+) -> None:
+    session = server.session("Merge it")
+    ask_by_notify(server, session, "Merge?")
+
+    async with following(server, ask_timeout="2s") as look:
+        await look.agent(AgentState.WAITING)
+        await look.agent(AgentState.IDLE)
+
+
+async def test_todos_that_are_open_are_counted(server: OpenCodeStandIn) -> None:
+    session = server.session()
+    states = ("pending", "in_progress", "completed", "cancelled")
+    server.todos[session] = [{"content": state, "status": state} for state in states]
+
+    async with following(server) as look:
+        agents = await look.see(lambda all_: all_)
+
+    assert agents[0].open_todos == 2
+
+
+async def test_a_password_goes_to_the_servers_of_the_settings_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with OpenCodeStandIn(password=PASSWORD) as ours, OpenCodeStandIn() as foreign:
+        ours.session("Ours")
+        foreign.ask_permission(foreign.session("Foreign"), "rm x")
+        monkeypatch.setattr(source_module, "find_servers", lambda: [foreign.url, ours.url])
+        environ = {"OPENCODE_SERVER_PASSWORD": PASSWORD}
+        async with following(ours, discover=True, environ=environ) as look:
+            await look.see(lambda all_: {a.title for a in all_} == {"Ours", "Bash: rm x"})
+
+        assert ours.headers[0]["Authorization"].startswith("Basic ")
+        assert not any("Authorization" in headers for headers in foreign.headers)
+        assert {method for method, _, _ in foreign.requests} == {"GET"}
+
+
+async def test_a_server_that_appears_is_found_and_one_that_goes_is_forgotten(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(source_module, "find_servers", lambda: found)
+    monkeypatch.setattr(source_module, "_DISCOVER_SECONDS", 0.05)
+    server.ask(server.session(), "Which?", "A", "B")
+
+    async with following(discover=True) as look:
+        assert look.agents == []
+        found.append(server.url)
+        await look.agent(AgentState.WAITING)
+        found.clear()
+        await look.see(lambda all_: not all_)
+        assert look.source.problem is None
+        assert [event.kind for event in look.events] == [EventKind.ASKED, EventKind.CLEARED]
+
+
+async def test_a_server_that_hangs_keeps_no_other_waiting(
+    server: OpenCodeStandIn, older: OpenCodeStandIn
+) -> None:
+    older.is_silent = True
+    server.ask(server.session(), "Which?", "A", "B")
+
+    async with following(older, server) as look:
+        await look.agent(AgentState.WAITING)
+
+
+async def test_a_flood_of_events_costs_no_other_server_its_turn(
+    server: OpenCodeStandIn, older: OpenCodeStandIn
+) -> None:
+    noisy = older.session("Noisy")
+    server.session("Quiet")
+
+    async with following(older, server) as look:
+        await look.see(lambda all_: len(all_) == 2)
+        line = b'{"type":"message.part.updated","properties":{"sessionID":"%s","x":"%s"}}'
+        flood = asyncio.create_task(_flood(older, line % (noisy.encode(), b"y" * 2_000)))
+        try:
+            server.ask(next(iter(server.sessions)), "Which?", "A", "B")
+            await look.agent(AgentState.WAITING)
+        finally:
+            flood.cancel()
+            await asyncio.gather(flood, return_exceptions=True)
+        asked = sum(path.endswith("/message") for _, path, _ in older.requests)
+        assert asked < 100
+
+
+async def _flood(server: OpenCodeStandIn, line: bytes) -> None:
+    while True:
+        await server.send(line)
+
+
+async def test_a_server_that_sends_us_elsewhere_is_not_followed_there(
+    server: OpenCodeStandIn,
+) -> None:
+    async with OpenCodeStandIn() as victim:
+        server.redirect_to = victim.url
+        async with following(server) as look:
+            await until(lambda: look.source.problem, "the problem to be told")
+        assert victim.requests == []
+
+
+async def test_what_was_left_behind_is_not_asked_when_its_session_works_again(
+    server: OpenCodeStandIn,
+) -> None:
+    session = server.session()
+    server.ask_permission(session, "rm x")
+
+    async with following(server) as look:
+        await look.agent(AgentState.PERMISSION)
+        server.busy.clear()
+        await look.agent(AgentState.IDLE)
+        server.busy.add(session)
+        await look.agent(AgentState.WORKING)
+
+
+async def test_a_folder_is_found_when_one_of_its_sessions_begins_to_work(
+    server: OpenCodeStandIn,
+) -> None:
+    session = server.session("Elsewhere", directory="/srv/other")
+
+    async with following(server) as look:
+        await look.agent(AgentState.IDLE)
+        server.busy.add(session)
+        server.run_tool(session, "bash", 1.0, command="rm x")
+        server.ask_permission(session, "rm x")
+        agent = await look.agent(AgentState.PERMISSION)
+
+    assert agent.session_id == session
+
+
+async def test_asks_with_one_id_of_two_sessions_are_two(server: OpenCodeStandIn) -> None:
+    for title in ("One", "Two"):
+        ask_by_notify(server, server.session(title), f"{title}?")
+    for messages in server.messages.values():
+        messages[-1]["parts"][0]["callID"] = "call_0"
+
+    async with following(server) as look:
+        agents = await look.see(lambda all_: sum(len(a.asks) for a in all_) == 2)
+        await until(lambda: len(look.events) == 2, "both to be told")
+
+    assert {a.title for a in agents} == {"One?", "Two?"}
+
+
+async def test_a_subagents_notify_counts_for_its_parent_when_that_is_at_rest(
+    server: OpenCodeStandIn,
+) -> None:
+    parent = server.session("Parent")
+    ask_by_notify(server, server.session("Child", parent=parent), "Merge?")
+    server.busy.add(parent)
+
+    async with following(server) as look:
+        await look.agent(AgentState.WORKING)
+        server.busy.clear()
+        agent = await look.agent(AgentState.WAITING)
+
+    assert (agent.session_id, agent.title) == (parent, "Merge?")
+
+
+async def test_a_server_of_the_settings_is_not_found_a_second_time(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "find_servers", lambda: [server.url])
+    server.session("Once")
+
+    async with following(discover=True, urls=(f"http://localhost:{server.port}",)) as look:
+        agents = await look.see(lambda all_: all_)
+
+    assert len(agents) == 1
+
+
+async def test_numbers_without_measure_cost_nothing_but_themselves(server: OpenCodeStandIn) -> None:
+    session = server.session("Huge")
+    server.sessions[session]["time"]["updated"] = 10**400
+    server.ask(server.session("Other"), "Which?", "A", "B")
+
+    async with following(server) as look:
+        await look.agent(AgentState.WAITING)
+
+
+async def test_a_flood_of_asks_is_cut_and_leaves_others_their_turn(
+    server: OpenCodeStandIn, older: OpenCodeStandIn
+) -> None:
+    noisy = server.session("Noisy")
+    quiet = older.session("Quiet")
+
+    async with following(server, older) as look:
+        await look.see(lambda all_: len(all_) == 2)
+        lines = [
+            json.dumps(
+                {
+                    "type": "permission.asked",
+                    "properties": {"id": f"per_{n}", "sessionID": noisy, "permission": "bash"},
+                }
+            ).encode()
+            for n in range(3_000)
+        ]
+        for line in lines:
+            await server.send(line)
+        older.busy.add(quiet)
+        await look.agent(AgentState.WORKING)
+        assert sum(len(agent.asks) for agent in look.agents) <= 100
+        told = [event for event in look.events if event.kind is EventKind.ASKED]
+        assert len(told) <= 60
+
+
+async def test_an_event_without_an_end_takes_no_memory(server: OpenCodeStandIn) -> None:
+    server.session("Noisy")
+
+    async with following(server) as look:
+        await look.see(lambda all_: all_)
+        tracemalloc.start()
+        try:
+            for _ in range(200):
+                await server.send_raw(b"x" * 50_000)
+            server.ask(next(iter(server.sessions)), "Which?", "A", "B")
+            await look.agent(AgentState.WAITING)
+            current, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert current < 5_000_000
+
+
+async def test_what_a_new_session_asks_is_shown_before_the_list_is_read_again(
+    server: OpenCodeStandIn,
+) -> None:
+    server.session("Old")
+
+    async with following(server, poll="1h") as look:
+        await look.agent(AgentState.IDLE)
+        await until(lambda: server.has_listener, "the stream")
+        session = server.session("New")
+        await server.publish("session.created", info=server.sessions[session])
+        asked_id = server.ask_permission(session, "rm x")
+        server.fail_with = 500  # nothing can be read: what shows comes from the stream
+        await server.publish("permission.asked", **server.permissions[asked_id])
+        agent = await look.agent(AgentState.PERMISSION)
+
+    assert agent.session_id == session
