@@ -77,7 +77,7 @@ def test_an_answer_for_a_call_that_waits_needs_no_remark(host: Host, run: Run) -
 
 
 def test_status_does_not_say_that_an_agent_works_that_waits(host: Host, run: Run) -> None:
-    (host.data.ipc / "web-team" / "tasks").mkdir(parents=True, mode=0o700)
+    (host.data.ipc / "web-team" / "tasks").mkdir(parents=True, mode=0o700, exist_ok=True)
     (host.data.ipc / "web-team" / "tasks" / "a1.lease").write_text("{}")
     host.ask("Why?", lease="a1")
 
