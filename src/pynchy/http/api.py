@@ -63,10 +63,9 @@ from pynchy.http.context import (
     question_view_whole,
     who,
 )
-from pynchy.http.groups import group_routes
+from pynchy.http.groups import group_routes, rule_routes
 from pynchy.http.hooks import hook_routes
 from pynchy.http.pages import InboxPages
-from pynchy.http.rules import rule_routes
 from pynchy.http.sessions import session_routes
 from pynchy.http_connections import KNOWN
 from pynchy.model import Answer, GroupName, OutcomeKind, PendingQuestion, Reply
