@@ -26,11 +26,10 @@ from pynchy.data_dir import DataFolder, SettingsSource
 from pynchy.errors import ConfigError, HostError, PynchyError
 from pynchy.http.api import make_api
 from pynchy.http.auth import AuthMiddleware, Credentials
-from pynchy.http.context import HttpContext, cookie_name, make_link
+from pynchy.http.context import HttpContext, cookie_name, listen, make_link, names_of, url_of
 from pynchy.http.hook_keys import HookKeys
 from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.pages import InboxPages
-from pynchy.http.server import listen, names_of, url_of
 from pynchy.http.sessions import SessionContext
 from pynchy.http_connections import HttpServer
 from pynchy.inbox.agents import LiveRunner

@@ -23,7 +23,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pynchy.http.context import BROWSER, HttpContext
+from pynchy.http.context import BROWSER, HttpContext, host_name
 from pynchy.http.hook_keys import HOOK_GROUP, HOOK_PATH
 from pynchy.http.page_signature import NONCE, PROOF, SIGNATURE, read_signature
 from pynchy.http_connections import KNOWN
@@ -196,14 +196,6 @@ class _Capped:
 def _bearer(headers: Headers) -> str:
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given if scheme.lower() == "bearer" else ""
-
-
-def host_name(header: str) -> str:
-    """Return the name in a Host header, without the port."""
-    name = header.strip().lower()
-    if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    return name.partition(":")[0]
 
 
 def _own_port(scope: Scope) -> int:

@@ -1,12 +1,16 @@
-"""What the routes work with, and what several of them ask."""
+"""What the routes work with, where they are reached, and what several of them ask."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import logging
+import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -16,11 +20,12 @@ from pynchy.bridge.answer import AnswerService
 from pynchy.bridge.deliver import Delivery
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.config import Settings
-from pynchy.errors import UnknownQuestion
+from pynchy.config import HttpSettings, Settings
+from pynchy.errors import HostError, UnknownQuestion
 from pynchy.fair_order import fair_order
 from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.sessions import SessionContext
+from pynchy.http_connections import bind
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import Browser, SignIn
 from pynchy.inbox.views import order_of
@@ -28,6 +33,8 @@ from pynchy.model import GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import History
 from pynchy.permissions.rulebook import RuleBook
 from pynchy.sources.base import SeenAgent
+
+log = logging.getLogger(__name__)
 
 # Where a request says which signed-in browser it comes from.
 BROWSER = "pynchy.browser"
@@ -134,3 +141,48 @@ def who(request: Request, otherwise: str) -> str:
     """Return as whom the browser is signed in, if one sent the request."""
     browser = request.scope.get(BROWSER)
     return browser.by if isinstance(browser, Browser) else otherwise
+
+
+def listen(http: HttpSettings) -> socket.socket:
+    """Return a listening socket at the port; at a free one if nobody chose it and it is taken.
+
+    Raise HostError if the address is not one of this machine, or a port that was chosen is taken.
+    """
+    try:
+        return bind(http.host, http.port)
+    except OSError as exc:
+        if http.port == 0 or exc.errno not in {errno.EADDRINUSE, errno.EACCES}:
+            raise HostError(f"http.host: {http.host} cannot be used ({exc.strerror})") from exc
+        if "port" in http.model_fields_set:
+            why = "is taken" if exc.errno == errno.EADDRINUSE else "is not for this user"
+            raise HostError(
+                f"port {http.port} of {http.host} {why}: stop what listens there, or choose "
+                "another with --port or http.port in the settings (0: any free one)"
+            ) from exc
+    log.warning("http.port_taken", extra={"port": http.port})
+    try:
+        return bind(http.host, 0)
+    except OSError as exc:
+        raise HostError(f"http.host: {http.host} cannot be used ({exc.strerror})") from exc
+
+
+def url_of(sock: socket.socket) -> str:
+    """Return the address under which the socket is reached from this machine."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def names_of(sock: socket.socket, http: HttpSettings) -> list[str]:
+    """Return the names under which a request may ask for us: anything else is refused."""
+    bound = str(sock.getsockname()[0])
+    bound = f"[{bound}]" if ":" in bound else bound
+    public = host_name(urlsplit(http.public_url).netloc)
+    return ["127.0.0.1", "localhost", "[::1]", bound, public or bound, *http.allowed_hosts]
+
+
+def host_name(header: str) -> str:
+    """Return the name in a Host header, without the port."""
+    name = header.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.partition(":")[0]

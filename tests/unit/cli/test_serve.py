@@ -12,7 +12,7 @@ from tests.unit.cli.support import Run
 
 from pynchy.config import HttpSettings
 from pynchy.data_dir import DataFolder, SettingsSource
-from pynchy.http.server import listen
+from pynchy.http.context import listen
 
 COMMAND = (sys.executable, "-c", "from pynchy.cli import main; main()")
 PORT = "[http]\nport = 0\n"
