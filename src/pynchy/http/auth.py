@@ -25,10 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pynchy.http.context import BROWSER, HttpContext, host_name
 from pynchy.http.hook_keys import HOOK_GROUP, HOOK_PATH
-from pynchy.http.page_signature import NONCE, PROOF, SIGNATURE, read_signature
 from pynchy.http_connections import KNOWN
 from pynchy.inbox.render import ASSETS, BUILD, Renderer, media_type
-from pynchy.inbox.sign_in import Browser, holds_key
+from pynchy.inbox.sign_in import NONCE, PROOF, SIGNATURE, Browser, holds_key, read_signature
 from pynchy.model import GroupName
 
 MAX_BODY_BYTES = 256 * 1024

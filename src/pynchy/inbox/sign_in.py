@@ -1,26 +1,32 @@
-"""Who may look at the inbox: one-time links, and the browsers that came in by one.
+"""Who may look at the inbox: one-time links, the browsers that came in by one, what pages sign.
 
 Only hashes are kept, so the file lets nobody in. A link is spent once, by whoever presents it
 first; a browser stays signed in over restarts until its time is up or everybody is signed out.
 A browser has two secrets: a cookie, which it shows to every port of this machine, and a page key,
-which our pages sign with and nobody is sent. Only both together are a sign-in.
+which our pages sign with and nobody is sent. Only both together are a sign-in. Whoever takes the
+port of a host that is down hears requests which the next host refuses, since each start has a nonce
+of its own, and can reply nothing that a page takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import json
 import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from pynchy.safe_folder import Folder, UnsafeFile
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +37,11 @@ _TOKEN_BYTES = 32
 _MAX_LINKS = 50
 _MAX_BROWSERS = 200
 _RENEW_AFTER = timedelta(hours=6)
+# Headers: of a request, of a refusal to one that has not got this start's nonce, and of a reply.
+SIGNATURE = "pynchy-signature"
+NONCE = "pynchy-nonce"
+PROOF = "pynchy-proof"
+_FIELDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +213,39 @@ def _dump(kept: _Kept) -> bytes:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PageSignature:
+    """What a page says of its request, signed; `challenge` is what the reply has to prove."""
+
+    nonce: str
+    challenge: str
+    body_hash: str
+    mac: str
+
+    def fits(self, scope: Scope, key: str, nonce: str) -> bool:
+        """True if the request was signed with the key, for the host's start with that nonce."""
+        if not key or not hmac.compare_digest(self.nonce, nonce):
+            return False
+        query = scope["query_string"].decode("latin-1")
+        address = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        signed = (self.nonce, self.challenge, scope["method"], address, self.body_hash)
+        return hmac.compare_digest(self.mac, _mac(key, "request", *signed))
+
+    def proof(self, key: str) -> str:
+        """Return what only a host can reply that knows the browser."""
+        return _mac(key, "reply", self.challenge)
+
+
+def read_signature(header: str) -> PageSignature | None:
+    """Return what the header says; None if it is not one of ours."""
+    fields = header.split(" ")
+    if len(fields) != _FIELDS or not header.isascii():
+        return None
+    return PageSignature(*fields)
+
+
+def _mac(key: str, *parts: str) -> str:
+    # No part has a line break in it: they are parts of a request's head.
+    return hmac.new(key.encode(), "\n".join(parts).encode(), hashlib.sha256).hexdigest()

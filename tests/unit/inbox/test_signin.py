@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.http.page_signature import PageSignature
-from pynchy.inbox.sign_in import FILE_NAME, SignIn, forget_all, holds_key
+from pynchy.inbox.sign_in import FILE_NAME, PageSignature, SignIn, forget_all, holds_key
 from pynchy.safe_folder import Folder
 from pynchy.testing import FakeClock
 
