@@ -1,4 +1,8 @@
-"""Small tools for asyncio: fair turns, locks and results by key, cancelling, the host's loop."""
+"""Small tools of a host: fair turns, locks and results by key, cancelling, its loop and its clock.
+
+A wall clock that jumps while the host runs neither expires a question nor revives one. The jump is
+reported, and taken over at the next start.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import asyncio
 import errno
 import logging
 import selectors
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -23,7 +29,8 @@ log = logging.getLogger(__name__)
 
 # Longer than an agent takes to say that it has its answer, if it says so at all.
 MAX_HOLD_SECONDS = 60.0
-
+# By so much a wall clock may differ from ours before it is told.
+JUMP_SECONDS = 30.0
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -236,3 +243,35 @@ class _FallbackSelector(selectors.BaseSelector):
 
     def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
         return self._selector.get_map()
+
+
+class SteadyClock:
+    """Wall time at the start plus what has passed since, sleep of the machine included."""
+
+    def __init__(self) -> None:
+        self._started = datetime.now(UTC)
+        self._zero = _elapsed_seconds()
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        return self._started + timedelta(seconds=_elapsed_seconds() - self._zero)
+
+    def jump_seconds(self) -> float:
+        """Return how far the wall clock has moved away from ours."""
+        return (datetime.now(UTC) - self.now()).total_seconds()
+
+    def problem(self) -> str | None:
+        """Say so if the wall clock has jumped, in words for a person."""
+        jump = self.jump_seconds()
+        if abs(jump) < JUMP_SECONDS:
+            return None
+        return (
+            f"the machine's clock has jumped by {jump:+.0f} s since the start; "
+            "deadlines go by the time before the jump until a restart"
+        )
+
+
+def _elapsed_seconds() -> float:
+    # CLOCK_MONOTONIC stands still on Linux while the machine sleeps; deadlines do not.
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boottime is None else time.clock_gettime(boottime)

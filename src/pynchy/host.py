@@ -15,11 +15,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pynchy.aio import HostLoop, cancelled_at_end
+from pynchy.aio import HostLoop, SteadyClock, cancelled_at_end
 from pynchy.bridge.ask import PREFIX
 from pynchy.channels.base import Channel
 from pynchy.channels.loading import OpenChannels, make_channels
-from pynchy.clock import SteadyClock
 from pynchy.config import OpenCodeSourceSettings, Settings
 from pynchy.core import Core, CoreContext
 from pynchy.data_dir import DataFolder, SettingsSource

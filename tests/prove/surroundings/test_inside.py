@@ -16,7 +16,7 @@ from tests.acceptance.support import MailboxAgent, Person
 from tests.waiting import until
 from watchdog.observers.api import BaseObserver, EventEmitter
 
-from pynchy import clock
+from pynchy import aio
 from pynchy.config import Settings
 from pynchy.data_dir import DataFolder
 from pynchy.host import running_host
@@ -62,7 +62,7 @@ async def host_here(path: Path) -> AsyncIterator[Here]:
 
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> type:
-    """The machine's wall clock as pynchy.clock sees it; `offset` sets it."""
+    """The machine's wall clock as pynchy.aio sees it; `offset` sets it."""
 
     class Wall(datetime):
         offset = timedelta()
@@ -71,7 +71,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> type:
         def now(cls, tz: tzinfo | None = None) -> Self:
             return super().now(tz) + cls.offset
 
-    monkeypatch.setattr(clock, "datetime", Wall)
+    monkeypatch.setattr(aio, "datetime", Wall)
     return Wall
 
 
