@@ -11,14 +11,19 @@ machine may be anything.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import os
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
+import psutil
 
 from pynchy.config import OpenCodeSourceSettings, is_loopback
 from pynchy.events import AskedQuestion, Event, EventKind
@@ -32,7 +37,6 @@ from pynchy.sources.base import (
     SourceServices,
 )
 from pynchy.sources.held import end, open_of
-from pynchy.sources.opencode.discovery import find_servers
 from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
 from pynchy.sources.opencode.reading import Notice
 from pynchy.sources.opencode.requests import request_id, server_mark
@@ -45,6 +49,8 @@ log = logging.getLogger(__name__)
 NOT_FOLLOWED = "its OpenCode server is not in the settings any more"
 
 _DISCOVER_SECONDS = 5.0
+_NAME = "opencode"
+_MAX_SERVERS = 20
 _RECENT_SECONDS = 24 * 3_600.0
 _MAX_EVENT_TEXT = 500
 _MAX_SUGGESTIONS = 20
@@ -272,3 +278,39 @@ def _seen(server: _Followed, ask: OpenAsk) -> SeenAsk:
 def _credential(settings: OpenCodeSourceSettings, environ: Mapping[str, str]) -> Credential | None:
     password = environ.get(settings.password_env, "")
     return Credential(settings.username, password) if password else None
+
+
+def find_servers() -> list[str]:
+    """Return the addresses of the servers that our own user runs. Not for the loop.
+
+    What calls itself OpenCode may be anything: nothing but questions may be sent there.
+    """
+    found = {
+        url for process in psutil.process_iter() if _is_ours(process) for url in _urls(process)
+    }
+    return sorted(found)[:_MAX_SERVERS]
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    """True if it is an OpenCode that our own user runs."""
+    with suppress(psutil.Error, OSError):
+        if not process.name().lower().startswith((_NAME, "node", "bun")):
+            return False
+        if process.uids().real != os.getuid():
+            return False
+        names = [PurePath(part).name.lower() for part in (process.exe(), *process.cmdline()[:2])]
+        return any(name.split(".")[0] == _NAME for name in names)
+    return False
+
+
+def _urls(process: psutil.Process) -> Iterator[str]:
+    with suppress(psutil.Error, OSError):
+        for connection in process.net_connections(kind="tcp"):
+            if connection.status != psutil.CONN_LISTEN or not connection.laddr:
+                continue
+            address = ipaddress.ip_address(connection.laddr.ip)
+            if address.is_unspecified:
+                address = ipaddress.ip_address("::1" if address.version == 6 else "127.0.0.1")  # noqa: PLR2004
+            if address.is_loopback:
+                host = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004
+                yield f"http://{host}:{connection.laddr.port}"
