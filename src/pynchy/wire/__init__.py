@@ -4,17 +4,6 @@ What comes in is checked here, once; what goes out is as the docs describe the m
 """
 
 from pynchy.wire.asked import ApprovalIn, AskRequest, QuestionIn
-from pynchy.wire.codex import (
-    CodexAsked,
-    CodexMessage,
-    CodexQuestion,
-    CodexQuestions,
-    CodexStatus,
-    CodexStatusChange,
-    CodexThread,
-    read_codex,
-    read_codex_message,
-)
 from pynchy.wire.common import (
     VERSION,
     answers_out,
@@ -24,7 +13,6 @@ from pynchy.wire.common import (
     session_id,
     timestamp,
 )
-from pynchy.wire.hooks import HookEvent, input_digest, read_hook_event
 from pynchy.wire.records import (
     Lease,
     claim_json,
@@ -79,6 +67,20 @@ from pynchy.wire.requests import (
     usable_group,
     usable_id,
     usable_session_id,
+)
+from pynchy.wire.terminals import (
+    CodexAsked,
+    CodexMessage,
+    CodexQuestion,
+    CodexQuestions,
+    CodexStatus,
+    CodexStatusChange,
+    CodexThread,
+    HookEvent,
+    input_digest,
+    read_codex,
+    read_codex_message,
+    read_hook_event,
 )
 
 __all__ = [
