@@ -15,12 +15,11 @@ from pathlib import Path
 
 from pynchy import wire
 from pynchy.audit import AuditLog
-from pynchy.bridge.answer import AnswerService
+from pynchy.bridge.answer import AnswerService, DeskAnswers
 from pynchy.bridge.ask import AskHandler
 from pynchy.bridge.cards import Cards
 from pynchy.bridge.connected import ConnectedRoute, RejoinedRoute
 from pynchy.bridge.deliver import Delivery, DeliveryLimits, MailboxRoute
-from pynchy.bridge.desk_answers import DeskAnswers
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.permissions import PermissionRules
