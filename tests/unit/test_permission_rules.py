@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from pynchy.calls import ToolCall
 from pynchy.model import GroupName, SessionId
 from pynchy.permissions.files import Protected
-from pynchy.permissions.offers import derive
 from pynchy.permissions.patterns import PatternProblem, read_pattern
-from pynchy.permissions.rules import decide, describe, judge
+from pynchy.permissions.rules import decide, derive, describe, judge
 from pynchy.rule import Effect, Rule
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)

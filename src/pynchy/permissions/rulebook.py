@@ -23,9 +23,8 @@ from pynchy.errors import RuleRefused, UnknownRule
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.permissions.files import Protected
-from pynchy.permissions.offers import derive
 from pynchy.permissions.patterns import PatternProblem, read_pattern
-from pynchy.permissions.rules import Decided, judge
+from pynchy.permissions.rules import Decided, derive, judge
 from pynchy.permissions.settings_rules import check_pattern, settings_rules
 from pynchy.rule import Because, Effect, Grant, Origin, Rule
 from pynchy.safe_folder import Folder, UnsafeFile

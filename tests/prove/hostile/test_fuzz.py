@@ -45,9 +45,8 @@ from pynchy.errors import ConfigError, InvalidReply, MalformedRequest
 from pynchy.model import Answer, GroupName, Option, Question, Reply, SessionId, ShortId
 from pynchy.model import RequestId as ModelRequestId
 from pynchy.permissions.card import approval_question, permission_question
-from pynchy.permissions.offers import derive
 from pynchy.permissions.rulebook import RuleBook
-from pynchy.permissions.rules import describe
+from pynchy.permissions.rules import derive, describe
 from pynchy.rule import Effect
 from pynchy.testing import NOON, make_pending
 

@@ -20,8 +20,7 @@ from tests.prove.hostile.fuzzing import Draw, Drawn, Seeded
 from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.commands import parse
-from pynchy.permissions.offers import derive
-from pynchy.permissions.rules import Decided, decide, describe
+from pynchy.permissions.rules import Decided, decide, derive, describe
 from pynchy.rule import Effect, Rule
 from pynchy.testing import NOON
 
