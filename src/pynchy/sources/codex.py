@@ -37,12 +37,12 @@ from pynchy.sources.codex_daemon import (
     CALL_SECONDS,
     CallRefused,
     CodexDaemon,
+    CodexRequest,
     DaemonFailed,
     DaemonMissing,
     codex_home,
     joined,
 )
-from pynchy.sources.codex_requests import CodexRequest
 from pynchy.sources.folders import describe_folder
 from pynchy.sources.held import end, let_go, open_of
 
