@@ -55,8 +55,7 @@ from pynchy.pending.base import Key, OpenQuestions
 from pynchy.permissions.card import is_granted
 from pynchy.safe_folder import Folder
 from pynchy.sources.base import CLAUDE_TERMINAL, HeldConnection, SourceHandler, SourceQuestion
-from pynchy.sources.folders import describe_folder
-from pynchy.sources.running_calls import CallKey, RunningCalls
+from pynchy.sources.terminals import CallKey, RunningCalls, describe_folder
 
 log = logging.getLogger(__name__)
 

@@ -43,8 +43,8 @@ from pynchy.sources.codex_daemon import (
     codex_home,
     joined,
 )
-from pynchy.sources.folders import describe_folder
 from pynchy.sources.held import end, let_go, open_of
+from pynchy.sources.terminals import describe_folder
 
 log = logging.getLogger(__name__)
 

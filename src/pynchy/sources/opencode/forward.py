@@ -19,7 +19,6 @@ from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion
 from pynchy.pending.base import Key, OpenQuestions
 from pynchy.sources.base import OPENCODE, HeldRoute, SourceHandler, SourceQuestion
-from pynchy.sources.folders import describe_folder
 from pynchy.sources.held import end, open_of
 from pynchy.sources.opencode.reading import Notice, has_message
 from pynchy.sources.opencode.requests import (
@@ -33,6 +32,7 @@ from pynchy.sources.opencode.requests import (
 from pynchy.sources.opencode.server import NotServed, OpenCodeFailed
 from pynchy.sources.opencode.state import OpenAsk
 from pynchy.sources.opencode.watch import ServerWatch
+from pynchy.sources.terminals import describe_folder
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Which of the calls that a permission was asked for are over, as far as their program tells.
+"""Agents in terminals: what each works on, by its folder, and which of its calls are over.
 
 A program that asks does not say which call it asks for, so a call is known by its session, its tool
 and its input. Calls that are alike in all of them are never told apart by guess: they are over when
@@ -7,12 +7,21 @@ as many have ended as have begun.
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pynchy.model import GroupName, RequestId
 
 _MAX_RUNNING = 256
+_BRANCH = re.compile(rb"ref: refs/heads/([^\x00-\x20\x7f]{1,200})\s*\Z")
+_MAX_HEAD = 300
+_MAX_PARENTS = 30
+_MAX_TASK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +113,23 @@ class RunningCalls:
 
     def _take(self, calls: Iterable[CallKey]) -> list[RequestId]:
         return [request_id for call in calls for request_id in self._calls.pop(call).waiting]
+
+
+def describe_folder(cwd: str) -> str:
+    """Return "repository @ branch" for a folder in one, else the folder's name."""
+    folder = Path(cwd)
+    if not cwd or not folder.is_absolute():
+        return ""
+    for place in [folder, *folder.parents][:_MAX_PARENTS]:
+        with suppress(OSError, ValueError):
+            if found := _BRANCH.match(_read_head(place / ".git" / "HEAD")):
+                return f"{place.name} @ {found[1].decode(errors='replace')}"[:_MAX_TASK]
+    return folder.name[:_MAX_TASK]
+
+
+def _read_head(path: Path) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _MAX_HEAD) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
