@@ -41,9 +41,8 @@ from pynchy.launchers.run_log import LogChunk, read_output
 from pynchy.model import GroupName
 from pynchy.pending.files import FileStore
 from pynchy.session import Session
-from pynchy.sources.base import HELD_SOURCES, SeenAgent, Source, SourceServices
+from pynchy.sources.base import HELD_SOURCES, SeenAgent, Source, SourceServices, let_go
 from pynchy.sources.codex import CodexSource
-from pynchy.sources.held import let_go
 from pynchy.tracking.control import SESSION_PREFIX
 from pynchy.wire import DESK_ANSWER
 

@@ -32,6 +32,9 @@ from pynchy.sources.base import (
     SeenAgent,
     SourceHandler,
     SourceQuestion,
+    end,
+    let_go,
+    open_of,
 )
 from pynchy.sources.codex_daemon import (
     CALL_SECONDS,
@@ -43,7 +46,6 @@ from pynchy.sources.codex_daemon import (
     codex_home,
     joined,
 )
-from pynchy.sources.held import end, let_go, open_of
 from pynchy.sources.terminals import describe_folder
 
 log = logging.getLogger(__name__)

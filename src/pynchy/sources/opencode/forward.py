@@ -18,8 +18,7 @@ from pynchy.config import is_loopback
 from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion
 from pynchy.pending.base import Key, OpenQuestions
-from pynchy.sources.base import OPENCODE, HeldRoute, SourceHandler, SourceQuestion
-from pynchy.sources.held import end, open_of
+from pynchy.sources.base import OPENCODE, HeldRoute, SourceHandler, SourceQuestion, end, open_of
 from pynchy.sources.opencode.reading import Notice, has_message
 from pynchy.sources.opencode.requests import (
     ask_mark,

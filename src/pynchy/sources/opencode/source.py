@@ -35,8 +35,9 @@ from pynchy.sources.base import (
     SeenAsk,
     SourceHandler,
     SourceServices,
+    end,
+    open_of,
 )
-from pynchy.sources.held import end, open_of
 from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
 from pynchy.sources.opencode.reading import Notice
 from pynchy.sources.opencode.requests import request_id, server_mark
