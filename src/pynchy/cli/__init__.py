@@ -22,7 +22,7 @@ COMMANDS = {
     "serve": ("serve", "Run the host: carry questions to people and answers back."),
     "mcp": ("mcp", "Run the MCP server that an agent asks through."),
     "connect": ("connect.command", "Let an agent in your terminal ask through pynchy."),
-    "hook": ("mcp", "Let an agent end while it waits (a hook of Claude Code)."),
+    "hook": ("hook", "Let an agent end while it waits (a hook of Claude Code)."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
     "agents": ("agents", "List every agent, and what each is doing."),
