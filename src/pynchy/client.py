@@ -24,6 +24,7 @@ from pynchy.errors import (
     NotAllowed,
     NotStarted,
     PynchyError,
+    QuestionOver,
     ReplyRejected,
     RuleRefused,
     SessionOver,
@@ -32,7 +33,6 @@ from pynchy.errors import (
     UnknownRule,
     UnknownSession,
 )
-from pynchy.exits import QuestionOver
 from pynchy.own_program import own_call
 
 TIMEOUT_SECONDS = 15.0

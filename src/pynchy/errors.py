@@ -1,4 +1,4 @@
-"""What can go wrong, branched by what the caller can do about it.
+"""What can go wrong, branched by what the caller can do about it, and the exit codes.
 
 PynchyError
 ├── ConfigError              fix the settings file
@@ -12,6 +12,7 @@ PynchyError
 │   ├── UnknownQuestion        nothing has that id
 │   ├── AmbiguousQuestion      several have it
 │   ├── AlreadyOver            it has ended; says how
+│   ├── QuestionOver           the same, as a running host tells a command
 │   ├── PartTaken              another person has answered that part; says who and what
 │   ├── NotAllowed             this person may not answer it
 │   ├── InvalidReply           it fits none of what was asked
@@ -30,6 +31,12 @@ PynchyError
 │           └── AskingUnsupported  this channel cannot ask at all
 ├── DeliveryFailed           keep the answer, retry
 └── IllegalTransition        a bug: the life cycle has no such step
+
+0  done              4  already over
+1  refused, failed   5  no host is running
+2  declined, usage   6  partly answered
+3  nobody answered   7  ended, but calls of tools were not allowed
+                     64 usage (of `ask`, where 2 has a meaning of its own)
 """
 
 from __future__ import annotations
@@ -38,6 +45,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pynchy.model import Ending
+
+
+EXIT_FAILED = 1
+EXIT_DECLINED = 2
+EXIT_UNANSWERED = 3
+EXIT_OVER = 4
+EXIT_NO_HOST = 5
+EXIT_PARTLY = 6
+EXIT_DENIED = 7
+EXIT_USAGE = 64
+EXIT_INTERRUPTED = 130
 
 
 class PynchyError(Exception):
@@ -98,6 +116,10 @@ class AlreadyOver(ReplyRejected):
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.describe())
         self.ending = ending
+
+
+class QuestionOver(ReplyRejected):
+    """The host says that the question has ended; the text says how."""
 
 
 class PartTaken(ReplyRejected):
@@ -174,3 +196,14 @@ class DeliveryFailed(PynchyError):
 
 class IllegalTransition(PynchyError):
     """The life cycle does not allow this step from this state."""
+
+
+def exit_code(exc: PynchyError) -> int:
+    """Return the exit code that tells a script what went wrong."""
+    match exc:
+        case AlreadyOver() | QuestionOver() | SessionOver():
+            return EXIT_OVER
+        case NoHost():
+            return EXIT_NO_HOST
+        case _:
+            return EXIT_FAILED

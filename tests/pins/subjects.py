@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 from pydantic import BaseModel
 
-from pynchy import exits
+from pynchy import errors
 from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.cli import cli as COMMAND_LINE  # noqa: N812 - the tree of commands, a value
 from pynchy.config import KNOWN_CHANNELS, Settings
@@ -28,14 +28,14 @@ __all__ = ["COMMAND_LINE", "EXIT_CODES", "SEAMS", "SETTINGS", "WORDS", "read_set
 
 # By what they mean.
 EXIT_CODES = {
-    "refused or failed": exits.EXIT_FAILED,
-    "declined": exits.EXIT_DECLINED,
-    "nobody answered": exits.EXIT_UNANSWERED,
-    "already over": exits.EXIT_OVER,
-    "no host": exits.EXIT_NO_HOST,
-    "partly answered": exits.EXIT_PARTLY,
-    "wrong use of ask": exits.EXIT_USAGE,
-    "interrupted": exits.EXIT_INTERRUPTED,
+    "refused or failed": errors.EXIT_FAILED,
+    "declined": errors.EXIT_DECLINED,
+    "nobody answered": errors.EXIT_UNANSWERED,
+    "already over": errors.EXIT_OVER,
+    "no host": errors.EXIT_NO_HOST,
+    "partly answered": errors.EXIT_PARTLY,
+    "wrong use of ask": errors.EXIT_USAGE,
+    "interrupted": errors.EXIT_INTERRUPTED,
 }
 
 # The whole file, and the tables whose model depends on their name.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pynchy.errors import PluginBroken, PynchyError
+from pynchy.errors import PluginBroken, PynchyError, exit_code
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -92,8 +92,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except PynchyError as exc:
-            from pynchy.cli.text import clean  # noqa: PLC0415 - the same
-            from pynchy.exits import exit_code  # noqa: PLC0415 - only for a failure
+            from pynchy.cli.text import clean  # noqa: PLC0415 - only for a failure
 
             click.echo(f"pynchy: {clean(str(exc))}", err=True)
             ctx.exit(exit_code(exc))

@@ -29,8 +29,7 @@ from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.cli.views import HostQuestion, how_to_decide, read_question
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
-from pynchy.errors import InvalidReply
-from pynchy.exits import EXIT_PARTLY, QuestionOver
+from pynchy.errors import EXIT_PARTLY, InvalidReply, QuestionOver
 from pynchy.model import Question
 
 _SEPARATOR = re.compile(r"[,;]\s*")

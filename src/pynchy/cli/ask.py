@@ -41,8 +41,14 @@ from pynchy.cli.options import (
 )
 from pynchy.cli.text import clean, to_json
 from pynchy.data_dir import DataFolder
-from pynchy.errors import PynchyError
-from pynchy.exits import EXIT_DECLINED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNANSWERED, EXIT_USAGE
+from pynchy.errors import (
+    EXIT_DECLINED,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_UNANSWERED,
+    EXIT_USAGE,
+    PynchyError,
+)
 
 _EXITS = {
     Outcome.ANSWERED: 0,

@@ -26,8 +26,7 @@ from pynchy.cli.text import flat, moment, one_line, read_moment, to_json
 from pynchy.cli.views import read_question
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
-from pynchy.errors import InvalidReply
-from pynchy.exits import EXIT_PARTLY
+from pynchy.errors import EXIT_PARTLY, InvalidReply
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from pynchy.demo.console import Screen, Voices
 from pynchy.demo.person import ScriptedPerson, TypingPerson
 from pynchy.demo.processes import Stage
 from pynchy.demo.story import tell
-from pynchy.exits import EXIT_INTERRUPTED
+from pynchy.errors import EXIT_INTERRUPTED
 from pynchy.own_program import own_call, own_command
 
 

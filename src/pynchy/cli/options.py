@@ -16,8 +16,7 @@ from pynchy import data_dir
 from pynchy.cli.text import clean, one_line, to_json
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder
-from pynchy.errors import PynchyError, UnknownQuestion
-from pynchy.exits import QuestionOver
+from pynchy.errors import PynchyError, QuestionOver, UnknownQuestion
 from pynchy.model import SESSION_PATTERN
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from pynchy.cli.output import is_terminal, show, show_fields, show_json
 from pynchy.cli.text import flat, moment, one_line, read_moment
 from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
-from pynchy.errors import PynchyError, UnknownGroup, UnknownRule
-from pynchy.exits import EXIT_DECLINED, EXIT_UNANSWERED
+from pynchy.errors import EXIT_DECLINED, EXIT_UNANSWERED, PynchyError, UnknownGroup, UnknownRule
 from pynchy.misspelling import no_such_group
 
 if TYPE_CHECKING:

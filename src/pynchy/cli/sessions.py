@@ -27,8 +27,7 @@ from pynchy.cli.text import clean, duration, one_line, printed, read_moment, to_
 from pynchy.cli.views import how_to_decide, is_decision
 from pynchy.client import HostClient, Json, StreamMessage
 from pynchy.data_dir import DataFolder
-from pynchy.errors import HostError
-from pynchy.exits import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED
+from pynchy.errors import EXIT_DENIED, EXIT_FAILED, EXIT_INTERRUPTED, HostError
 
 _STATE_STYLES = {"working": "green", "waiting": "yellow", "parked": "yellow", "ended": "dim"}
 _NONE = 'No session is working or waiting. Start one with: pynchy run GROUP "prompt"'

@@ -18,8 +18,7 @@ from pynchy.cli import with_examples
 from pynchy.cli.options import config_option, json_option
 from pynchy.cli.output import show_findings, show_json
 from pynchy.config import SLACK
-from pynchy.errors import ConfigError
-from pynchy.exits import EXIT_FAILED
+from pynchy.errors import EXIT_FAILED, ConfigError
 from pynchy.findings import Status
 
 

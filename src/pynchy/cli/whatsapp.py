@@ -22,8 +22,7 @@ from pynchy.cli.output import show_json
 from pynchy.cli.text import clean
 from pynchy.config import WHATSAPP, WhatsAppChannelSettings
 from pynchy.data_dir import DataFolder
-from pynchy.errors import ConfigError, HostError
-from pynchy.exits import EXIT_FAILED
+from pynchy.errors import EXIT_FAILED, ConfigError, HostError
 from pynchy.safe_folder import Folder
 
 _PAIR_SECONDS = 180.0

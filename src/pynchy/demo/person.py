@@ -20,7 +20,7 @@ from typing import Protocol
 from pynchy.demo.agent import PYNCHY
 from pynchy.demo.console import Voices
 from pynchy.demo.script import DemoFailed, Scene
-from pynchy.exits import EXIT_OVER
+from pynchy.errors import EXIT_OVER
 from pynchy.own_program import own_command
 
 _CHUNK_BYTES = 64 * 1024

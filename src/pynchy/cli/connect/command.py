@@ -55,8 +55,7 @@ from pynchy.cli.options import complete_groups, config_option, data_dir_option, 
 from pynchy.cli.output import is_terminal, show_json
 from pynchy.cli.text import clean
 from pynchy.data_dir import DataFolder
-from pynchy.errors import ConfigError
-from pynchy.exits import EXIT_DECLINED
+from pynchy.errors import EXIT_DECLINED, ConfigError
 from pynchy.http.hook_keys import WAITING_FILE, HookKeys
 from pynchy.launchers.box_folders import writable_by_agents
 from pynchy.model import GROUP_PATTERN

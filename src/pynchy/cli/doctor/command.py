@@ -34,7 +34,7 @@ from pynchy.cli.doctor.sources import check_sources
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.output import show_findings, show_json
 from pynchy.data_dir import DataFolder
-from pynchy.exits import EXIT_FAILED
+from pynchy.errors import EXIT_FAILED
 from pynchy.findings import Finding, Status
 from pynchy.launchers.box_folders import writable_by_agents
 

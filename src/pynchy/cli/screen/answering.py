@@ -22,8 +22,7 @@ from pynchy.cli.text import clean, flat, one_line
 from pynchy.cli.views import HostQuestion
 from pynchy.client import HostClient, Json
 from pynchy.data_dir import DataFolder
-from pynchy.errors import HostError, NoHost, PynchyError
-from pynchy.exits import QuestionOver
+from pynchy.errors import HostError, NoHost, PynchyError, QuestionOver
 from pynchy.model import Option, Question
 
 
