@@ -24,7 +24,7 @@ from pynchy.cli.options import (
     telling_what_won,
 )
 from pynchy.cli.output import show
-from pynchy.cli.question_text import question_sheet
+from pynchy.cli.question_text import question_sheet, say_if_nobody_waits
 from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.cli.views import HostQuestion, how_to_decide, read_question
 from pynchy.client import HostClient
@@ -151,17 +151,6 @@ def answer_command(  # noqa: PLR0913 - one for each option
     except InvalidReply as exc:
         why = str(exc).replace(OWN_WORDS, "or your own words with --text")
         raise InvalidReply(f"{why}\n{_allowed(view, question)}".strip()) from exc
-
-
-def say_if_nobody_waits(view: dict[str, Any]) -> None:
-    """Warn on stderr where no agent can be told of the answer any more."""
-    asked = read_question(view)
-    if asked.ending is None and asked.unreachable:
-        click.echo(
-            f"Nobody waits for this answer any more: {one_line(asked.unreachable)}. It is kept: "
-            f"pynchy show {asked.short_id} has it",
-            err=True,
-        )
 
 
 def _said(

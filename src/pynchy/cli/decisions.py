@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from pynchy.calls import BASH
-from pynchy.cli.answers import say_if_nobody_waits
 from pynchy.cli.options import (
     TEXT,
     by_option,
@@ -22,6 +21,7 @@ from pynchy.cli.options import (
     reply_to,
     telling_what_won,
 )
+from pynchy.cli.question_text import say_if_nobody_waits
 from pynchy.cli.text import flat, moment, one_line, read_moment, to_json
 from pynchy.cli.views import read_question
 from pynchy.client import HostClient

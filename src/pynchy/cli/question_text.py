@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
+import click
 from rich.text import Text
 
 from pynchy.cli.text import clean, duration, flat, moment, one_line, to_json
-from pynchy.cli.views import HostQuestion
+from pynchy.cli.views import HostQuestion, read_question
 from pynchy.model import Option, Question
 
 _DELIVERED = {
@@ -90,6 +92,17 @@ def what_remains(question: HostQuestion, *, is_read: bool = False) -> str:
         read = "" if is_read else f"Read it: pynchy show {short_id}; "
         return f"Nobody waits for it. {read}put it away: pynchy dismiss {short_id}"
     return f"Try again: pynchy retry {short_id}, or: pynchy dismiss {short_id}"
+
+
+def say_if_nobody_waits(view: dict[str, Any]) -> None:
+    """Warn on stderr where no agent can be told of the answer any more."""
+    asked = read_question(view)
+    if asked.ending is None and asked.unreachable:
+        click.echo(
+            f"Nobody waits for this answer any more: {one_line(asked.unreachable)}. It is kept: "
+            f"pynchy show {asked.short_id} has it",
+            err=True,
+        )
 
 
 def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]:
