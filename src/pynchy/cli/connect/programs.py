@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_runner.cli import DEFAULT_CALL_LIMIT_SECONDS
-from agent_runner.cores.base import SERVER_NAME
-from agent_runner.cores.codex import STARTUP_SECONDS
+from agent_runner.cores.base import SERVER_NAME, STARTUP_SECONDS
 
 CLAUDE, CODEX, OPENCODE = "claude", "codex", "opencode"
 PROGRAMS = (CLAUDE, CODEX, OPENCODE)

@@ -16,6 +16,8 @@ from agent_runner.asking.wire import whole
 SERVER_NAME = "pynchy"
 ASK_TOOL = "ask_user"
 APPROVAL_TOOL = "request_approval"
+# How long Codex waits for our server at its start.
+STARTUP_SECONDS = 60
 
 Fields = Mapping[str, Any]
 

@@ -14,6 +14,7 @@ from agent_runner.cores.base import (
     APPROVAL_TOOL,
     ASK_TOOL,
     SERVER_NAME,
+    STARTUP_SECONDS,
     AgentEvent,
     Asking,
     Command,
@@ -29,8 +30,6 @@ from agent_runner.cores.base import (
     text_of,
 )
 from agent_runner.errors import SessionUnknown
-
-STARTUP_SECONDS = 60
 
 # What options of `codex exec` are among the settings, the only thing that the server takes.
 _CONFIG = ("-c", "--config")
