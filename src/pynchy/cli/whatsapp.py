@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from pynchy.channels.loading import load_settings
+from pynchy.channels.whatsapp import INSTALL, LIBRARY
 from pynchy.channels.whatsapp.addresses import PHONE, normal, phone, read_account
 from pynchy.channels.whatsapp.channel import make_home, store_of
 from pynchy.channels.whatsapp.connection_status import ConnectionState, read_state
-from pynchy.channels.whatsapp.plugin import INSTALL, LIBRARY
 from pynchy.channels.whatsapp.setup import forget, list_groups, log_out, pair
 from pynchy.cli import with_examples
 from pynchy.cli.options import TEXT, config_option, data_dir_option, json_option

@@ -10,3 +10,6 @@ inbound               from the queue to the reply handler, and refusals back
 setup                 pairing a phone, logging out, and checks that the channel can work
 channel               all of it together
 """
+
+LIBRARY = "neonize"
+INSTALL = "pip install 'pynchy[whatsapp]' (or, in a clone, pip install '.[whatsapp]')"

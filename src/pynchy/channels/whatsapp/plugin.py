@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pynchy.channels.plugins import ChannelPlugin, PluginCommand
+from pynchy.channels.whatsapp import INSTALL, LIBRARY
 
 if TYPE_CHECKING:
     from pynchy.channels.base import Channel, ChannelContext
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pynchy.findings import Finding
 
 _WHATSAPP = "whatsapp"
-LIBRARY = "neonize"
-INSTALL = "pip install 'pynchy[whatsapp]' (or, in a clone, pip install '.[whatsapp]')"
 
 
 class WhatsAppPlugin(ChannelPlugin):
