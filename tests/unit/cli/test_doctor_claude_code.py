@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pynchy.cli.doctor.claude_code import check_claude_code, find_version
 from pynchy.cli.doctor.connections import ask_server
+from pynchy.cli.doctor.programs import check_claude_code, find_version
 from pynchy.findings import Finding, Status
 
 VARIABLE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"

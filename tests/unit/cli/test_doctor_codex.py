@@ -10,7 +10,7 @@ import pytest
 from tests.standins.codex import CodexStandIn
 from tests.unit.cli.support import Run
 
-from pynchy.cli.doctor.sources import check_sources
+from pynchy.cli.doctor.programs import check_sources
 from pynchy.config import CodexSourceSettings, Settings
 from pynchy.config.models import SourcesSettings
 from pynchy.findings import Finding, Status

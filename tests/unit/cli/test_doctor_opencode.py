@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.standins.opencode import OpenCodeStandIn
 
-from pynchy.cli.doctor.sources import check_sources
+from pynchy.cli.doctor.programs import check_sources
 from pynchy.config import OpenCodeSourceSettings, Settings
 from pynchy.config.models import SourcesSettings
 from pynchy.findings import Finding, Status

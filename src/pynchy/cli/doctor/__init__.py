@@ -3,5 +3,6 @@
 machine      Python, the data folder, the running host, disk, inotify, the clock
 settings     the settings, and each group: who may answer, its launcher, how isolated it is
 connections  the agent programs that are connected
+programs     Claude Code as it is installed, and the programs that sources follow
 command      all of it in order, and then what each channel says of itself
 """

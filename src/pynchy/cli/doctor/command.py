@@ -25,12 +25,12 @@ from pynchy.cli.doctor.machine import (
     look_at_host,
     wait_for_host,
 )
+from pynchy.cli.doctor.programs import check_sources
 from pynchy.cli.doctor.settings import (
     check_exposure,
     check_groups,
     look_at_settings,
 )
-from pynchy.cli.doctor.sources import check_sources
 from pynchy.cli.options import data_dir_option, json_option, shared_path
 from pynchy.cli.output import show_findings, show_json
 from pynchy.data_dir import DataFolder

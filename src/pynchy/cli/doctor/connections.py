@@ -35,7 +35,7 @@ from pynchy.cli.connect.programs import (
     find_place,
     find_project,
 )
-from pynchy.cli.doctor.claude_code import check_claude_code
+from pynchy.cli.doctor.programs import check_claude_code
 from pynchy.cli.mailbox import MAILBOX_FOLDERS
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
