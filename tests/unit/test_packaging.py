@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 import agent_runner
-from pynchy.cli.docs import PAGES
+from pynchy.cli.help import PAGES
 
 ROOT = Path(__file__).parents[2]
 

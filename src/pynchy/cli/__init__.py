@@ -46,9 +46,9 @@ COMMANDS = {
     "sweep": ("questions", "End questions that are past their deadline."),
     "init": ("init", "Write a settings file to start from."),
     "doctor": ("doctor.command", "Find what is wrong, and say how to fix it."),
-    "docs": ("docs", "Print a page of the documentation, or list the pages."),
+    "docs": ("help", "Print a page of the documentation, or list the pages."),
     "demo": ("demo", "See it work: an agent asks, you answer, the answer arrives."),
-    "completion": ("completion", "Print the completion script for your shell."),
+    "completion": ("help", "Print the completion script for your shell."),
 }
 
 

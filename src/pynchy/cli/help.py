@@ -1,20 +1,18 @@
-"""`pynchy docs`: the pages that messages point to, wherever pynchy is installed."""
+"""`pynchy docs` and `pynchy completion`: the pages that messages point to, and help for a shell."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from pynchy.errors import PynchyError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _PACKAGE = Path(__file__).parents[1]
 # In the wheel, or beside the source of an installation that can be edited.
 _FOLDERS = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")
+_VARIABLE = "_PYNCHY_COMPLETE"
 PAGES = (
     "agents",
     "channels",
@@ -49,8 +47,6 @@ def pages_folder() -> Path:
 def _complete(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only to complete
-
     return [CompletionItem(page) for page in PAGES if page.startswith(incomplete)]
 
 
@@ -87,3 +83,22 @@ def _unknown(page: str) -> str:
     near = get_close_matches(page, PAGES, n=1)
     meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(PAGES)}"
     return f"there is no page {page}; {meant}"
+
+
+@click.command("completion", short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    r"""Print the completion script of a shell; ids are completed from the running host.
+
+    \b
+    Examples, for the shell's own settings:
+      eval "$(pynchy completion bash)"                                  in ~/.bashrc
+      eval "$(pynchy completion zsh)"                                   in ~/.zshrc
+      pynchy completion fish > ~/.config/fish/completions/pynchy.fish   once
+    """
+    completion = get_completion_class(shell)
+    if completion is None:
+        raise click.BadParameter(f"no completion for {shell}")
+    root = ctx.find_root().command
+    click.echo(completion(root, {}, "pynchy", _VARIABLE).source())
