@@ -11,10 +11,10 @@ from agent_runner import asking
 from agent_runner.asking import wire as agent_wire
 from agent_runner.initial import acknowledge, load_initial
 from pynchy import wire
-from pynchy.bridge.resume_prompt import resume_prompt
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.model import Answer, Ending, GroupName, Option, OutcomeKind, Question, RequestId, State
+from pynchy.outcome_text import resume_prompt
 from pynchy.testing import NOON, make_pending
 
 # What JSON can carry and neither side strips: no lone surrogates, no blanks at the ends.

@@ -31,7 +31,6 @@ from pynchy.bridge.lifecycle import (
     is_finished,
     unsettled,
 )
-from pynchy.delivery_note import delivery_note
 from pynchy.errors import IllegalTransition
 from pynchy.model import (
     Answer,
@@ -44,6 +43,7 @@ from pynchy.model import (
     PendingQuestion,
     State,
 )
+from pynchy.outcome_text import delivery_note
 from pynchy.testing import NOON, make_pending
 
 YES = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="ana")

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.numbered_cases import DEPLOY, card, hear, readable
 
 from pynchy.bridge.cards import card_of, offered
-from pynchy.bridge.resume_prompt import resume_prompt
 from pynchy.calls import ToolCall, WhyAsked
 from pynchy.channels.base import Channel, LocalChannel
 from pynchy.channels.numbered import Reacted, read_reaction, render_card
@@ -21,6 +20,7 @@ from pynchy.errors import InvalidReply
 from pynchy.fences import Part, split_code
 from pynchy.inbox import markdown
 from pynchy.model import Answer, Card, Ending, Kind, OutcomeKind, Question, RequestId
+from pynchy.outcome_text import resume_prompt
 from pynchy.permissions.card import (
     allowed_call,
     approval_question,

@@ -18,7 +18,6 @@ from pynchy.bridge.deliver import DeliveryLimits
 from pynchy.bridge.resume import STOPPED, UNKNOWN_SESSION
 from pynchy.config import Settings
 from pynchy.core import Core
-from pynchy.delivery_note import delivery_note
 from pynchy.launchers.base import Launch
 from pynchy.model import (
     GroupName,
@@ -30,6 +29,7 @@ from pynchy.model import (
     SessionId,
     State,
 )
+from pynchy.outcome_text import delivery_note
 from pynchy.testing import FakeChannel, FakeClock, FakeLauncher, FakeRunner, make_pending
 from pynchy.tracking.control import Wanted
 

@@ -19,7 +19,6 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CardSettled, Routed, SettleFailed, ShowFailed, Shown, unsettled
 from pynchy.channels.base import Channel, said_of_itself
 from pynchy.config import Settings
-from pynchy.delivery_note import delivery_note
 from pynchy.errors import (
     AlreadyOver,
     AskingUnsupported,
@@ -37,6 +36,7 @@ from pynchy.model import (
     PendingQuestion,
     Question,
 )
+from pynchy.outcome_text import delivery_note
 from pynchy.pending.base import Key
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
-from pynchy.delivery_note import delivery_note
 from pynchy.errors import IllegalTransition
 from pynchy.events import EventKind
 from pynchy.model import (
@@ -22,6 +21,7 @@ from pynchy.model import (
     PendingQuestion,
     State,
 )
+from pynchy.outcome_text import delivery_note
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from pynchy import wire
 from pynchy.aio import FairSemaphore, LockMap
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import GaveUp, Held, ResumeFailed, Resuming, Unparked
-from pynchy.bridge.resume_prompt import resume_prompt
 from pynchy.channels.base import NO_CHANNELS
 from pynchy.errors import IllegalTransition, UnknownQuestion
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
@@ -32,6 +31,7 @@ from pynchy.model import (
     SessionId,
     State,
 )
+from pynchy.outcome_text import resume_prompt
 from pynchy.pending.base import Key
 from pynchy.tracking.redelivery import LostAnswers
 from pynchy.tracking.tracker import SessionTracker

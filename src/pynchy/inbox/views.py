@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from pynchy.calls import BASH
 from pynchy.choices import approved_so_far
-from pynchy.delivery_note import delivery_note
 from pynchy.fair_order import urgency_rank
 from pynchy.inbox import markdown
 from pynchy.model import (
@@ -29,6 +28,7 @@ from pynchy.model import (
     Question,
     State,
 )
+from pynchy.outcome_text import delivery_note
 from pynchy.permissions.card import brief_of
 from pynchy.unicode_safety import name_all
 

@@ -19,7 +19,6 @@ from pynchy.bridge import workers
 from pynchy.bridge.lifecycle import Dismissed, advance
 from pynchy.config import LauncherSettings, Settings
 from pynchy.data_dir import DataFolder
-from pynchy.delivery_note import delivery_note
 from pynchy.host import running_host
 from pynchy.ipc.mailbox import Mailbox
 from pynchy.launchers.command import CommandLauncher
@@ -34,6 +33,7 @@ from pynchy.model import (
     RequestId,
     State,
 )
+from pynchy.outcome_text import delivery_note
 from pynchy.pending.files import FileStore
 from pynchy.safe_folder import Folder
 from pynchy.testing import NOON, FakeChannel, make_pending

@@ -1,4 +1,4 @@
-"""What a resumed session reads: what was asked before it stopped, and how that ended."""
+"""How a question ended, in words: for the session that is resumed with it, and for cards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from pynchy.model import (
     Answer,
+    DeliveryPath,
     Ending,
     Kind,
     OutcomeKind,
     PendingQuestion,
     Question,
+    State,
 )
 from pynchy.permissions.card import describe_call, is_granted
 from pynchy.wire import edited_input, ending_of, timestamp
@@ -98,3 +100,26 @@ def _closing(pending: PendingQuestion) -> str:
     if ending_of(pending).outcome is OutcomeKind.ANSWERED:
         return "Continue your work with this answer. Do not ask the same question again."
     return "Nobody has given consent. Continue only as far as you may without an answer."
+
+
+def delivery_note(pending: PendingQuestion) -> str:
+    """Return what a settled card says of what became of the answer; nothing if all went well."""
+    rule = f"No rule was made: {pending.rule_problem}." if pending.rule_problem else ""
+    return " ".join(part for part in (_way_note(pending), rule) if part)
+
+
+def _way_note(pending: PendingQuestion) -> str:
+    if pending.ending is None or not pending.resumes:
+        return ""
+    how = "was parked" if pending.parked else "had stopped"
+    how = "received it, then its process died" if pending.late.taker_died else how
+    if pending.delivered is DeliveryPath.LATE:
+        has = "has the answer" if pending.ending.answers else "knows how this ended"
+        return f"The agent {how}; it was resumed and {has}."
+    if pending.delivered is DeliveryPath.DISMISSED:
+        return f"Not delivered, and dismissed: {pending.late.error}"
+    if pending.state is State.RESUMING:
+        return f"The agent {how}; resuming it."
+    if pending.state in {State.HELD, State.UNDELIVERED} and pending.late.error:
+        return f"Not delivered yet: {pending.late.error}"
+    return ""
