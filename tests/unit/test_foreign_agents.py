@@ -19,7 +19,7 @@ from tests.seen_agents import (
 )
 from tests.unit.cli.support import start_pynchy, until
 
-from pynchy.http.foreign_agents import foreign_agents
+from pynchy.http.agents import foreign_agents
 from pynchy.model import Ending, GroupName, Kind, OutcomeKind, RequestId, SessionId, State
 from pynchy.sources.base import AgentState
 from pynchy.testing import NOON, make_pending

@@ -44,7 +44,7 @@ from pynchy.errors import (
     UnknownSession,
 )
 from pynchy.http import agents as figures
-from pynchy.http.agents import agent_json, find_agents
+from pynchy.http.agents import find_agents
 from pynchy.http.auth import BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import (
     AnswerBody,
@@ -57,6 +57,7 @@ from pynchy.http.bodies import (
 from pynchy.http.context import (
     BROWSER,
     HttpContext,
+    agent_json,
     last_ended_first,
     make_link,
     question_view,

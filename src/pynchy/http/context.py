@@ -1,4 +1,4 @@
-"""What the routes work with, where they are reached, and what several of them ask."""
+"""What the routes work with, where they are reached, and what they tell of questions and agents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -26,10 +27,10 @@ from pynchy.fair_order import fair_order
 from pynchy.http.hooks import TerminalPermissions
 from pynchy.http.sessions import SessionContext
 from pynchy.http_connections import bind
-from pynchy.inbox.agents import LiveRunner
+from pynchy.inbox.agents import AgentView, LiveRunner, ToolView
 from pynchy.inbox.sign_in import Browser, SignIn
 from pynchy.inbox.views import order_of
-from pynchy.model import GroupName, PendingQuestion, RequestId, State
+from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId, State
 from pynchy.pending.base import History
 from pynchy.permissions.rulebook import RuleBook
 from pynchy.sources.base import SeenAgent
@@ -114,6 +115,62 @@ async def question_view_whole(context: HttpContext, pending: PendingQuestion) ->
         gone = await asyncio.to_thread(route.unreachable, pending)
         view["unreachable"] = gone.why if gone else None
     return view
+
+
+def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
+    """Return the agent as the HTTP interface tells it."""
+    session = context.session_context.tracker.get(GroupName(view.group), SessionId(view.session_id))
+    return {
+        "group": view.group,
+        "agent": view.name,
+        "task": view.task,
+        "session_id": view.session_id,
+        "lives": view.lives,
+        "standing": view.status,
+        "isolation": context.session_context.isolation(session),
+        "questions": [
+            {
+                "request_id": item.key.partition("/")[2],
+                "short_id": item.short_id,
+                "brief": item.brief,
+                "asked_at": wire.timestamp(item.asked_at),
+                "error": item.error,
+            }
+            for item in view.items
+        ],
+        "source": view.source,
+        "state": view.state,
+        "guessed": view.guessed,
+        "since": _moment(view.since),
+        "title": view.title,
+        "tools": [_tool_json(tool, context.ledger.now()) for tool in view.tools],
+        "todos": view.todos,
+        "asks": [
+            {
+                "kind": ask.kind,
+                "title": ask.title,
+                "since": _moment(ask.since),
+                "group": ask.key.partition("/")[0] or None,
+                "request_id": ask.key.partition("/")[2] or None,
+                "short_id": ask.short_id or None,
+            }
+            for ask in view.asks
+        ],
+    }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else wire.timestamp(at)
+
+
+def _tool_json(tool: ToolView, now: datetime) -> dict[str, Any]:
+    ran = None if tool.started is None else max(0.0, (now - tool.started).total_seconds())
+    return {
+        "tool": tool.tool,
+        "argument": tool.argument,
+        "elapsed_seconds": None if ran is None else round(ran, 1),
+        "may_need_permission": tool.may_need_permission,
+    }
 
 
 def last_ended_first(over: Iterable[PendingQuestion]) -> list[PendingQuestion]:
