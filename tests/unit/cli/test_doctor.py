@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.cli.support import Host, Run
 
-from pynchy.cli.doctor.machine import check_clock, check_inotify, check_python
+from pynchy.cli.doctor.command import check_clock, check_inotify, check_python
 from pynchy.cli.doctor.settings import check_groups
 from pynchy.config import ChannelSettings, HttpSettings, Settings
 from pynchy.config.loading import read_settings
@@ -491,7 +491,7 @@ def test_a_clock_that_went_back_is_noticed(tmp_path: Path) -> None:
 def test_a_host_that_starts_or_stops_is_not_called_gone(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pynchy.cli.doctor.machine._TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("pynchy.cli.doctor.command._TIMEOUT_SECONDS", 0.0)
     data = DataFolder(tmp_path / "data")
     data.make()
     data.token()
