@@ -12,7 +12,7 @@ from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
 
 from pynchy.cli.screen.inbox import InboxApp
-from pynchy.cli.screen.keymap import Clock
+from pynchy.cli.screen.keys import Clock
 
 WAIT_SECONDS = 40.0
 DEPLOY = {"question": "Deploy?", "options": ["Yes", "No"]}

@@ -7,7 +7,7 @@ from tests.unit.cli.support import Host, until
 from tests.unit.screen.support import DEPLOY, Desk, HandClock
 
 from pynchy.cli.events import read_events
-from pynchy.cli.screen import keymap, side_screens
+from pynchy.cli.screen import keys, side_screens
 from pynchy.cli.screen.saved_state import DraftPart, SavedState
 from pynchy.config import Settings
 from pynchy.inbox.keys import BINDINGS, SCREEN_BINDINGS
@@ -349,11 +349,11 @@ async def test_keys_of_the_lists_beside_are_off_as_well(desk: Desk) -> None:
 @pytest.mark.parametrize("single_keys", [True, False])
 def test_no_key_at_the_bottom_of_eighty_columns_is_cut(single_keys: bool) -> None:  # noqa: FBT001
     for width in (78, 40, 20):
-        told = keymap.hints(width, single_keys=single_keys).plain
+        told = keys.hints(width, single_keys=single_keys).plain
 
         assert len(told) <= max(width, len("F1 keys  after Ctrl+K:"))
         assert "keys" in told
-    line = keymap.hints(78).plain
+    line = keys.hints(78).plain
     assert all(word in line for word in ("leave", "move", "mark", "send", "write", "decline"))
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pynchy.cli.screen.dialogs import naps
 from pynchy.cli.screen.feed import understand
+from pynchy.cli.screen.keys import naps
 from pynchy.cli.screen.markdown_text import code, count_lines, is_diff, markdown
 from pynchy.cli.screen.question_list import QuestionList
 from pynchy.cli.screen.saved_state import DraftPart, SavedState

@@ -15,7 +15,7 @@ from typing import Any
 from rich.text import Text
 
 from pynchy.cli.screen.feed import understand
-from pynchy.cli.screen.keymap import Clock
+from pynchy.cli.screen.keys import Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList, key_of
 from pynchy.cli.screen.saved_state import DraftPart, SavedState
 from pynchy.cli.text import clean, flat, one_line

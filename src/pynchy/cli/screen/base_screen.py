@@ -16,11 +16,11 @@ from textual.screen import Screen
 from textual.widgets import Input, Static, TextArea
 
 from pynchy.cli.event_follower import HostLink
-from pynchy.cli.screen import keymap, rows
+from pynchy.cli.screen import keys, rows
 from pynchy.cli.screen.answering import Errands, PersonReplies
 from pynchy.cli.screen.card import Asked, CardPane, OwnWords, put
 from pynchy.cli.screen.feed import Changed, Feed, Linked, Listed, News, Vanished
-from pynchy.cli.screen.keymap import IGNORE_KEYS_SECONDS, Clock
+from pynchy.cli.screen.keys import IGNORE_KEYS_SECONDS, Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList
 from pynchy.cli.screen.rows import Rows
 from pynchy.data_dir import DataFolder
@@ -80,7 +80,7 @@ class BaseScreen(Screen[None]):
     def show_hints(self) -> None:
         """Say which keys there are, in the line at the bottom."""
         width = self.size.width - 2
-        put(self.query_one("#hints", Static), keymap.hints(width, single_keys=self.single_keys))
+        put(self.query_one("#hints", Static), keys.hints(width, single_keys=self.single_keys))
 
     @property
     def _pane(self) -> CardPane:

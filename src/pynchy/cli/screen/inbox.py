@@ -12,13 +12,12 @@ from textual.events import Key as KeyPress
 from textual.message import Message
 from textual.widgets import Button, Input, TextArea
 
-from pynchy.cli.screen import keymap
+from pynchy.cli.screen import keys
 from pynchy.cli.screen.answering import is_plain
 from pynchy.cli.screen.base_screen import LULL_SECONDS, BaseScreen
 from pynchy.cli.screen.card import Choice, Folding, OwnWords
-from pynchy.cli.screen.dialogs import AskNap, AskReason, Help, Nap, naps
 from pynchy.cli.screen.feed import Feed, News
-from pynchy.cli.screen.keymap import Clock
+from pynchy.cli.screen.keys import AskNap, AskReason, Clock, Help, Nap, naps
 from pynchy.cli.screen.rows import Rows
 from pynchy.cli.screen.side_screens import AgentsScreen, HistoryScreen, SideScreen
 from pynchy.data_dir import DataFolder
@@ -47,8 +46,8 @@ class InboxScreen(BaseScreen):
         is_typing = isinstance(focused, (TextArea, Input)) and event.key != "escape"
         if is_typing or (event.key == "enter" and isinstance(focused, (Button, Folding))):
             return False
-        name = keymap.name_of(event)
-        action = keymap.action_of(name)
+        name = keys.name_of(event)
+        action = keys.action_of(name)
         if action is None:
             return False
         await self._do(action, name)
@@ -63,7 +62,7 @@ class InboxScreen(BaseScreen):
         return True
 
     async def _do(self, action: Action | ScreenAction, name: str) -> None:  # noqa: C901, PLR0912 - a table
-        if self.ignores_keys and action not in keymap.HARMLESS:
+        if self.ignores_keys and action not in keys.HARMLESS:
             return
         match action:
             case Action.NEXT | Action.PREVIOUS:
@@ -345,8 +344,8 @@ class InboxApp(App[None]):
         is_typing = isinstance(self.focused, (Input, TextArea))
         if not has_commands or is_typing or self.inbox.single_keys:
             return False
-        was_announced, self._announced = self._announced, event.key == keymap.BEFORE_KEYS
-        return self._announced or (keymap.is_single(event) and not was_announced)
+        was_announced, self._announced = self._announced, event.key == keys.BEFORE_KEYS
+        return self._announced or (keys.is_single(event) and not was_announced)
 
     async def on_told(self, message: Told) -> None:
         """Pass the news on."""

@@ -19,7 +19,7 @@ from pynchy.cli.agent_views import HostAgent, read_agent
 from pynchy.cli.screen import answering, markdown_text
 from pynchy.cli.screen.card import ending_text, head, put
 from pynchy.cli.screen.feed import understand
-from pynchy.cli.screen.keymap import Clock
+from pynchy.cli.screen.keys import Clock
 from pynchy.cli.screen.question_list import Key, search_text
 from pynchy.cli.screen.rows import brief
 from pynchy.cli.text import clean, duration, moment, one_line, read_moment
