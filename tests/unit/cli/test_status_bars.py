@@ -15,7 +15,7 @@ from tests.seen_agents import SeeingHost, permission, question, seeing_host, see
 from tests.unit.cli.support import Run
 
 from pynchy.cli.agent_views import read_agents
-from pynchy.cli.status_bars import Bar, menu, waybar
+from pynchy.cli.status import Bar, menu, waybar
 from pynchy.sources.base import AgentState
 from pynchy.testing import NOON
 
