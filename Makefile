@@ -10,11 +10,13 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
 WORKERS ?= 4
+# The same for browsers and agent programs, which have more work of their own.
+PROGRAMS ?= 2
 # What was compiled once is kept for all workers and all that they start, wherever this runs.
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents bubblewrap chromium tmux check format prove bench lock clean
+.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents programs chromium tmux bubblewrap npm strace check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,20 +28,37 @@ test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 test-browser: $(READY) chromium ## run the tests of the inbox in a real browser (installs Chromium where it may)
-	@$(BIN)/python -m pytest tests/browser $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/browser -n $(PROGRAMS) $(PYTEST_ARGS)
 
+# $(call program,NAME,PACKAGES): see that a program is there; install it where it may be installed.
+define program
+	@command -v $(1) >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq $(2) >/dev/null 2>&1 || \
+	  { apt-get update -qq && apt-get install -y -qq $(2) >/dev/null; }; }; } || \
+	  { echo "this needs $(1) (Debian: apt-get install $(2))" >&2; exit 1; }
+endef
+
+programs: chromium tmux bubblewrap npm strace ## install what the tests need beside Python (as root, Debian)
+
+# The shell is Chromium without a window: the same engine for less work. Not every system has it.
 chromium:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq chromium >/dev/null 2>&1 || \
-	  { apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }; }; } || \
-	  { echo "this needs Chromium (Debian: apt-get install chromium)" >&2; exit 1; }
+	$(call program,chromium,chromium)
+	@command -v chromium-headless-shell >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 || true
+
+tmux:
+	$(call program,tmux,tmux)
+
+bubblewrap:
+	$(call program,bwrap,bubblewrap)
+
+npm:
+	$(call program,npm,npm)
+
+strace:
+	$(call program,strace,strace)
 
 test-terminal: $(READY) tmux ## run the tests of the inbox in a real terminal (installs tmux where it may)
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
-
-tmux:
-	@command -v tmux >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq tmux >/dev/null 2>&1 || \
-	  { apt-get update -qq && apt-get install -y -qq tmux >/dev/null; }; }; } || \
-	  { echo "this needs tmux (Debian: apt-get install tmux)" >&2; exit 1; }
 
 test-install: $(READY) ## install pynchy into an empty environment and see it work (needs a package index)
 	@$(BIN)/python -m pytest tests/install $(PYTEST_ARGS)
@@ -47,22 +66,14 @@ test-install: $(READY) ## install pynchy into an empty environment and see it wo
 test-whatsapp: $(READY) ## run the slow tests of WhatsApp: its troubles, crashes and commands
 	@$(BIN)/python -m pytest tests/whatsapp/trouble $(PYTEST_ARGS)
 
-bubblewrap:
-	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq bubblewrap >/dev/null 2>&1 || \
-	  { apt-get update -qq && apt-get install -y -qq bubblewrap >/dev/null; }; }; } || \
-	  { echo "this needs bubblewrap (Debian: apt-get install bubblewrap)" >&2; exit 1; }
-
 test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (installs bubblewrap where it may)
 	@PYNCHY_TEST_SANDBOX=1 $(BIN)/python -m pytest tests/sandbox tests/contract/test_launchers.py \
 	  tests/prove/hostile/test_sandbox_red_team.py \
 	  -k "sandbox or bubblewrap" $(PYTEST_ARGS)
 
-test-agents: $(READY) bubblewrap tmux ## run the real agent programs against a scripted model (installs them; needs npm)
-	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq npm >/dev/null 2>&1 || \
-	  { apt-get update -qq && apt-get install -y -qq npm >/dev/null; }; }; } || \
-	  { echo "make test-agents needs npm (Debian: apt-get install npm)" >&2; exit 1; }
+test-agents: $(READY) bubblewrap tmux npm ## run the real agent programs against a scripted model (installs them; needs npm)
 	@$(BIN)/python -m tests.agents.programs
-	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -o timeout=900 $(PYTEST_ARGS)
+	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -n $(PROGRAMS) -o timeout=900 $(PYTEST_ARGS)
 
 check: $(READY) ## format, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .
@@ -74,9 +85,7 @@ format: $(READY) ## put the code into the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
 
-prove: $(READY) ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit, PROVE=sample: a little of each)
-	@command -v strace >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq strace >/dev/null; } || \
-	  { echo "make prove needs strace (Debian: apt-get install strace)" >&2; exit 1; }
+prove: $(READY) strace ## prove the promises: crashes, power cuts, enemies, load (PROVE=all: without limit, PROVE=sample: a little of each)
 	@PROVE=$(or $(PROVE),1) PROVE_REPORT=$(or $(PROVE_REPORT),.proof.json) \
 	  $(BIN)/python -m pytest $(or $(PROVE_PARTS),tests/prove) -o timeout=1800 $(PYTEST_ARGS)
 	@test -n "$(PROVE_PARTS)" || test "$(PROVE)" = sample || \

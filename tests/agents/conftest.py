@@ -16,10 +16,19 @@ from tests.agents.support import Stage
 collect_ignore_glob = [] if os.environ.get("PYNCHY_TEST_AGENTS") else ["test_*.py"]
 
 
-def pytest_report_header() -> str | None:
-    if not os.environ.get("PYNCHY_TEST_AGENTS"):
+_CUT_OFF = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before the workers are started, since they inherit it.
+    if os.environ.get("PYNCHY_TEST_AGENTS") and not hasattr(config, "workerinput"):
+        config.stash[_CUT_OFF] = enter_own_network()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    cut_off = config.stash.get(_CUT_OFF, None)
+    if cut_off is None:
         return None
-    cut_off = enter_own_network()
     return f"network: {'loopback alone' if cut_off else 'not cut off, the system does not let us'}"
 
 

@@ -158,6 +158,8 @@ class Stage:
             "PATH": f"{self.program.bin}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
+            # Claude Code and OpenCode end before what their engine would compile best pays off.
+            "BUN_JSC_useFTLJIT": "0",
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "npm_config_registry"), NOWHERE),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
         }

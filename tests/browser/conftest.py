@@ -1,4 +1,4 @@
-"""One browser for all tests, a host for each, and nothing left behind.
+"""One browser for all tests of a worker, a host for each, and nothing left behind.
 
 Whatever a test does, its pages may ask no other host for anything and may not fail inside.
 """
@@ -14,6 +14,7 @@ from playwright.async_api import Browser, async_playwright
 from tests.acceptance.support import Host
 from tests.browser.support import FLAGS, Window
 
+GetBrowser = Callable[..., Awaitable[Browser]]
 StartHost = Callable[..., Awaitable[Host]]
 OpenWindow = Callable[..., Awaitable[Window]]
 
@@ -25,13 +26,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    path = shutil.which("chromium")
-    assert path, "Chromium is not installed; make test-browser installs it where it may"
+async def get_browser() -> AsyncIterator[GetBrowser]:
+    """Chromium without a window, or the whole of it, which takes more time but can notify."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        await browser.close()
+        launched: dict[str, Browser] = {}
+
+        async def get(*, notifies: bool = False) -> Browser:
+            shell = None if notifies else shutil.which("chromium-headless-shell")
+            path = shell or shutil.which("chromium")
+            assert path, "Chromium is not installed; make test-browser installs it where it may"
+            if path not in launched:
+                launched[path] = await playwright.chromium.launch(executable_path=path, args=FLAGS)
+            return launched[path]
+
+        yield get
+        for browser in launched.values():
+            await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(get_browser: GetBrowser) -> Browser:
+    return await get_browser()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -55,13 +70,19 @@ async def host(start_host: StartHost) -> Host:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_window(browser: Browser) -> AsyncIterator[OpenWindow]:
+async def open_window(get_browser: GetBrowser) -> AsyncIterator[OpenWindow]:
     """Sign a new browser profile in to a host, and show a page of it."""
     windows: list[Window] = []
 
     async def open_(
-        host: Host, path: str = "/", *, clock: bool = False, **options: object
+        host: Host,
+        path: str = "/",
+        *,
+        clock: bool = False,
+        notifies: bool = False,
+        **options: object,
     ) -> Window:
+        browser = await get_browser(notifies=notifies)
         context = await browser.new_context(
             **({"viewport": {"width": 1000, "height": 800}} | options)
         )

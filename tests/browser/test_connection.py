@@ -275,7 +275,7 @@ async def test_what_came_while_the_line_was_broken_is_notified_of(
 ) -> None:
     ask(host, "Before?")
     await host.listed(1)
-    window = await open_window(host, permissions=["notifications"])
+    window = await open_window(host, notifies=True, permissions=["notifications"])
     await wish_for_notifications(window)
     await break_line(window)
     ask(host, "While lost?")
@@ -291,7 +291,9 @@ async def test_what_came_while_the_line_was_broken_is_notified_of(
 async def test_every_page_notifies(host: Host, open_window: OpenWindow, path: str) -> None:
     other = ask(host, "Other?")
     await host.listed(1)
-    window = await open_window(host, path.format(other), permissions=["notifications"])
+    window = await open_window(
+        host, path.format(other), notifies=True, permissions=["notifications"]
+    )
     await wish_for_notifications(window)
 
     ask(host, "Elsewhere?")

@@ -242,7 +242,7 @@ async def test_empty_pages_show_the_command_that_fills_them(
 async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away(
     host: Host, open_window: OpenWindow
 ) -> None:
-    window = await open_window(host, permissions=["notifications"])
+    window = await open_window(host, notifies=True, permissions=["notifications"])
     await open_menu(window.page)
     await window.page.get_by_role("button", name="Notify me").click()
     await window.page.get_by_role("button", name="Stop notifying me").wait_for()

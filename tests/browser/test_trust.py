@@ -197,7 +197,7 @@ async def test_w_opens_the_folded_words(host: Host, open_window: OpenWindow) -> 
 async def test_signing_out_and_notifications_are_in_a_menu_that_can_be_seen(
     host: Host, open_window: OpenWindow, options: dict[str, object]
 ) -> None:
-    window = await open_window(host, **options)
+    window = await open_window(host, notifies=True, **options)
     page = window.page
     await open_menu(page)
     await expect(page.get_by_role("button", name="Notify me of new questions")).to_be_in_viewport()
