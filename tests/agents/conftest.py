@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.agents.loopback import enter_own_network
-from tests.agents.programs import TRIED, Program
+from tests.agents.programs import IS_THOROUGH, TRIED, Program
 from tests.agents.support import Stage
 
 collect_ignore_glob = [] if os.environ.get("PYNCHY_TEST_AGENTS") else ["test_*.py"]
+collect_ignore = [] if IS_THOROUGH else ["test_acp_adapters.py"]
 
 
 _CUT_OFF = pytest.StashKey[bool]()

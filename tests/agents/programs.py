@@ -27,7 +27,13 @@ class Program:
 
     @property
     def id(self) -> str:
-        return f"{self.agent}-{self.version}"
+        return f"{self.name}-{self.version}"
+
+    @property
+    def name(self) -> str:
+        """What its package is called where it is no program of a core of ours."""
+        command = self.package.rpartition("/")[2]
+        return command if command.endswith("-acp") else self.agent
 
     @property
     def folder(self) -> Path:
@@ -56,6 +62,11 @@ IS_THOROUGH = bool(os.environ.get("PYNCHY_TEST_LONG_WAITS"))
 CLAUDES = [program for program in PROGRAMS if program.agent == "claude"]
 TRIED_CLAUDES = CLAUDES if IS_THOROUGH else CLAUDES[-1:]
 TRIED = [one for one in PROGRAMS if one not in CLAUDES or one in TRIED_CLAUDES]
+# The same programs behind adapters that speak ACP; `agent` says whose settings they read.
+ACP_ADAPTERS = (
+    Program("claude", "@agentclientprotocol/claude-agent-acp", "0.99.1"),
+    Program("codex", "@zed-industries/codex-acp", "0.16.0"),
+)
 # The last that does not know how to put off a call; it takes part in the test of that alone.
 OLD_CLAUDE = Program("claude", "@anthropic-ai/claude-code", "2.1.88")
 
@@ -86,7 +97,7 @@ def main() -> int:
     if shutil.which("npm") is None:
         print("make test-agents needs Node.js with npm", file=sys.stderr)  # noqa: T201 - a script
         return 1
-    for program in (*PROGRAMS, OLD_CLAUDE):
+    for program in (*PROGRAMS, OLD_CLAUDE, *(ACP_ADAPTERS if IS_THOROUGH else ())):
         install(program)
     return 0
 

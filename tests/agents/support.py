@@ -137,7 +137,7 @@ class Stage:
             found = await asyncio.to_thread(self.model.wait_for, count, acceptance.DEADLINE_SECONDS)
         except TimeoutError as exc:
             raise AssertionError(f"{exc}\n{self.logs()}") from exc
-        assert self.model.refused == []
+        assert self.model.refused == [], [one.text[-500:] for one in self.model.refused]
         return found
 
     def logs(self) -> str:

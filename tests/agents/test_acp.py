@@ -12,8 +12,8 @@ OPENCODE = [program for program in PROGRAMS if program.agent == "opencode"]
 pytestmark = pytest.mark.parametrize("program", OPENCODE, ids=lambda p: p.id, indirect=True)
 
 
-def by_acp(stage: Stage) -> None:
-    stage.launcher |= {"acp_command": ["opencode", "acp"]}
+def by_acp(stage: Stage, *command: str) -> None:
+    stage.launcher |= {"acp_command": command or ("opencode", "acp")}
     stage.agent = "acp"
 
 
