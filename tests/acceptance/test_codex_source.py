@@ -134,6 +134,32 @@ async def test_a_rule_answers_the_dialog_before_a_person_is_asked(
     assert over["ending"]["channel"] == "rule"
 
 
+async def test_no_rule_for_a_command_covers_a_program_that_is_called_like_a_shell(
+    start_host: StartHost, daemon: CodexStandIn
+) -> None:
+    rules = f'[groups.{GROUP}.permissions]\nallow = ["Bash(git status *)"]\n'
+    host = await start_host(settings(daemon, rules))
+
+    await daemon.ask(command="/srv/app/.build/bash -lc 'git status'", cwd="/srv/app")
+    [asked] = await host.listed(1, GROUP)
+
+    [question] = asked["questions"]
+    assert "\n/srv/app/.build/bash -lc 'git status'\n" in question["question"]
+    assert [option["value"] for option in question["options"]] == ["approve", "deny"]
+
+
+@pytest.mark.parametrize("command", [None, " "])
+async def test_what_codex_does_not_describe_stays_in_the_terminal(
+    host: Host, daemon: CodexStandIn, command: str | None
+) -> None:
+    await daemon.ask(command=command, cwd="/srv/app", availableDecisions=["accept"])
+    await daemon.ask_command()
+
+    [asked] = await host.listed(1, GROUP)
+
+    assert "touch made" in asked["questions"][0]["question"]
+
+
 async def test_no_rule_for_a_command_covers_the_rights_that_come_with_it(
     start_host: StartHost, daemon: CodexStandIn
 ) -> None:

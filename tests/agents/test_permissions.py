@@ -389,6 +389,30 @@ async def test_a_person_sees_the_change_of_a_file_that_codex_wants_to_make(stage
     assert file.read_text() == "zero\n1\ntwo\n"
 
 
+@pytest.mark.parametrize("program", CODEX, ids=lambda p: p.id, indirect=True)
+async def test_a_shell_that_codex_finds_in_an_odd_place_is_on_the_card(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Codex asks the PATH for a shell that is not the user's own.
+    folder = stage.home / "bin"
+    folder.mkdir()
+    shell = folder / "zsh"
+    shell.write_text(f"#!/bin/sh\ntouch {stage.home}/other\n")
+    shell.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    call = making(stage)
+    chosen = CallTool(call.tool, {**call.arguments, "shell": "zsh"})
+    await stage.open([chosen], [Say("Made.")])
+
+    _, asked = await began(stage)
+
+    [question] = asked["questions"]
+    assert f"{shell} -lc 'touch {stage.home}/made'" in question["question"]
+    stage.host.answer(asked["short_id"], "approve")
+    await stage.requests(2)
+    assert (stage.home / "other").exists()
+
+
 @pytest.mark.parametrize("program", OPENCODE, ids=lambda p: p.id, indirect=True)
 async def test_what_opencode_rejects_by_itself_is_told(stage: Stage) -> None:
     # An option of `opencode run` alone, which asks nobody.

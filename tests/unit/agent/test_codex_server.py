@@ -1,6 +1,7 @@
 """How `codex app-server` is talked to, line by line."""
 
 import json
+import pwd
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.agent.test_acp import FIELDS, FORM, VALUES, replies
 from tests.unit.agent.test_cores import MAILBOX, SERVER, UUID, after
 
-from agent_runner import cores
+from agent_runner import codex_calls, cores
 from agent_runner.asking import Answer, Outcome, RequestId, Result
 from agent_runner.cores import base
 
@@ -166,6 +167,7 @@ def test_the_turn_ends_or_fails(codex: Codex) -> None:
         ("bash -lc ls", "bash -lc ls"),
         ("/bin/bash -lc ls more", "/bin/bash -lc ls more"),
         ("/bin/bash -xc ls", "/bin/bash -xc ls"),
+        ("/bin/sh -c ' '", "/bin/sh -c ' '"),
         ("touch 'x", "touch 'x"),
     ],
 )
@@ -175,6 +177,48 @@ def test_a_command_is_shown_as_the_model_wrote_it(codex: Codex, told: str, shown
 
     assert (wanted.tool, wanted.cwd) == ("Bash", "/w")
     assert wanted.input == {"command": shown, "description": "why"}
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "/srv/app/.build/bash",
+        "/srv/sh",
+        "/usr/local/bin/zsh",
+        "/bin/../srv/bash",
+        "/usr/bin/./sh",
+        "//bin/sh",
+        "/bin/fish",
+    ],
+)
+def test_a_program_that_is_only_called_like_a_shell_is_shown(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setattr("agent_runner.codex_calls.login_shell", lambda: "/bin/bash")
+    told = f"{shell} -lc 'git status'"
+
+    wanted = codex.wants("item/commandExecution/requestApproval", command=told, cwd="/w")
+
+    assert wanted.input == {"command": told}
+
+
+def test_the_shell_of_the_user_who_runs_codex_is_left_out(
+    codex: Codex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method, told = "item/commandExecution/requestApproval", "/opt/homebrew/bin/bash -lc ls"
+    monkeypatch.setattr("agent_runner.codex_calls.login_shell", lambda: "/opt/homebrew/bin/bash")
+
+    assert codex.wants(method, command=told).input == {"command": "ls"}
+
+
+@pytest.mark.parametrize("shell", ["", "/usr/sbin/nologin", "/usr/bin/fish", "bash"])
+def test_alogin_shell_of_which_commands_are_not_read_is_shown(
+    monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    user = pwd.struct_passwd(("u", "x", 1, 1, "", "/", shell))
+    monkeypatch.setattr("pwd.getpwuid", lambda _: user)
+
+    assert not codex_calls.login_shell.__wrapped__()
 
 
 def test_what_is_more_than_a_command_is_shown(codex: Codex) -> None:

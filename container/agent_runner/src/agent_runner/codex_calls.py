@@ -4,8 +4,10 @@ Nothing that a yes would allow is left out of a call: a person allows what they 
 of Codex is never chosen.
 """
 
+import os
+import pwd
 import shlex
-from pathlib import Path
+from functools import cache
 
 from agent_runner.cores._calls import MULTI_EDIT
 from agent_runner.cores.base import Fields, fields_of, text_of
@@ -17,7 +19,11 @@ INPUT = "item/tool/requestUserInput"
 RESOLVED = "serverRequest/resolved"
 
 _MORE_RIGHTS = "more rights than its sandbox gives"
-_SHELLS = frozenset({"bash", "sh", "zsh"})
+_SHELLS = ("bash", "sh", "zsh")
+# Where a system keeps its shells: an agent cannot put a program of its own there.
+_SYSTEM_SHELLS = frozenset(
+    f"{folder}/{name}" for folder in ("/bin", "/usr/bin") for name in _SHELLS
+)
 _SHELL_OPTIONS = frozenset({"-c", "-lc"})
 
 
@@ -68,17 +74,34 @@ def _reason(params: Fields) -> Fields:
 
 
 def _unwrapped(command: str) -> str:
-    """Return what the shell is given, where Codex has put the model's command into one."""
+    """Return what the shell is given, where Codex has put the model's command into one.
+
+    The model may name the shell itself, and any program can be called bash: only one that is
+    surely a shell is left out.
+    """
     try:
         words = shlex.split(command)
     except ValueError:
         return command
     match words:
-        case [shell, option, script] if (
-            Path(shell).name in _SHELLS and shell.startswith("/") and option in _SHELL_OPTIONS
-        ):
-            return script
+        case [shell, option, script] if option in _SHELL_OPTIONS and _is_trusted(shell):
+            return script if script.strip() else command
     return command
+
+
+def _is_trusted(shell: str) -> bool:
+    return shell in _SYSTEM_SHELLS or shell == login_shell()
+
+
+@cache
+def login_shell() -> str:
+    """Return the shell that Codex takes by itself; empty if it is none that people need not see."""
+    try:
+        shell = pwd.getpwuid(os.geteuid()).pw_shell
+    except KeyError:
+        return ""
+    is_known = shell.startswith("/") and shell.rpartition("/")[2] in _SHELLS
+    return shell if is_known else ""
 
 
 def _changes(changes: list[Fields]) -> tuple[str, Fields]:
