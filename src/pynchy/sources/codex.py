@@ -348,7 +348,7 @@ class _Client:
         if not request.can_be_allowed_once:
             return None
         changes = await self._changes(daemon, request) if request.method == CHANGE else []
-        if request.method == CHANGE and not changes:
+        if not request.is_described(changes):
             return None  # nobody can allow what cannot be shown
         return request.permission(self._group, task, cwd, changes)
 

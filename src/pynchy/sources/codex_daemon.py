@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_runner.codex_calls import INPUT, decide, read_call
+from agent_runner.codex_calls import INPUT, decide, is_described, read_call
 from pynchy import wire
 from pynchy.calls import ToolCall
 from pynchy.errors import MalformedRequest
@@ -272,6 +272,10 @@ class CodexRequest:
         """False for what could only be allowed for good."""
         decisions = self.asked.availableDecisions
         return decisions is None or "accept" in decisions
+
+    def is_described(self, changes: list[Mapping[str, Any]]) -> bool:
+        """False for what nobody could be shown: `changes` are those of the files in question."""
+        return is_described(self.method, self.params, changes)
 
     def questions(self, group: GroupName, task: str) -> SourceQuestion | None:
         """Return its questions; None for secrets, which belong in no chat.
