@@ -63,11 +63,12 @@ class ToolCall:
     why: WhyAsked | None = None
 
     def command(self) -> str | None:
-        """Return the command line of a call that has nothing else to be judged by.
+        """Return the command line of a shell call that has nothing else to be judged by.
 
-        A call that leaves a sandbox or runs in the background says so in another field.
+        A call that leaves a sandbox or runs in the background says so in another field. What the
+        fields beside a command mean is not known of other tools: it may be the machine.
         """
-        return self.text("command") if self.is_plain() else None
+        return self.text("command") if self.tool == BASH and self.is_plain() else None
 
     def is_plain(self) -> bool:
         """True if it says nothing of itself that no rule would look at."""
