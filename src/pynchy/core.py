@@ -123,6 +123,7 @@ class Core:
         await self.ledger.load()
         await self.tracker.load(tasks)
         await self.rules.load()
+        await self.ask_handler.load()
         return workers
 
     def _forget_initial(self, session: Session) -> None:

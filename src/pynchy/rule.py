@@ -87,7 +87,8 @@ class Grant:
     """Leave for one call, given when the call that asked for it had ended.
 
     `request_id` is the question that was answered so, `call` the digest of what may be done. Once
-    used, by the request `used_by`, it is kept until it expires: it is never given anew.
+    used, by the request `used_by`, it is kept until it expires: it is never given anew. That
+    request has it again after a crash, until its yes is recorded: from then on it `is_spent`.
     """
 
     request_id: RequestId
@@ -97,6 +98,17 @@ class Grant:
     made_by: str
     expires_at: datetime
     used_by: str = ""
+    is_spent: bool = False
+
+    @property
+    def user(self) -> tuple[GroupName, RequestId] | None:
+        """The request that used it, whose yes may not be recorded yet; None if there is none."""
+        is_open = self.used_by and not self.is_spent
+        return (self.group, RequestId(self.used_by)) if is_open else None
+
+    def can_be_used_by(self, request_id: RequestId) -> bool:
+        """True if nobody has used it, or that request has, and may not know."""
+        return not self.is_spent and self.used_by in {"", request_id}
 
     def is_for(self, other: Grant) -> bool:
         """True if both are about the same call of the same session."""

@@ -1,6 +1,7 @@
 """What becomes of a yes: a rule, or leave for one call of the session whose call had ended."""
 
 import asyncio
+import errno
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -20,9 +21,10 @@ from pynchy.bridge.lifecycle import CardSettled, Delivered, Resuming
 from pynchy.channels.base import LocalChannel
 from pynchy.config import Settings
 from pynchy.core import Core
-from pynchy.errors import AlreadyOver
+from pynchy.errors import AlreadyOver, DuplicateRequest
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, Reply, RequestId
 from pynchy.permissions.rulebook import RuleBook
+from pynchy.safe_folder import Folder
 from pynchy.testing import FakeChannel, FakeClock
 
 GROUP = GroupName("team")
@@ -60,9 +62,11 @@ class Host:
         envelope = wire.read_envelope(json.dumps(body).encode(), name)
         await self.core.ask_handler.handle(GROUP, envelope)
 
-    async def want(self, name: str, given: Any = None, session_id: str = "s1") -> PendingQuestion:
+    async def want(
+        self, name: str, given: Any = None, session_id: str = "s1", tool: str = "Bash"
+    ) -> PendingQuestion:
         """Return the question of a call that needs leave."""
-        asked = {"program": "claude", "tool": "Bash", "input": given or PUSH, "cwd": "/srv"}
+        asked = {"program": "claude", "tool": tool, "input": given or PUSH, "cwd": "/srv"}
         await self.tell("ask", name, permission=asked, session_id=session_id)
         return await self.question(name)
 
@@ -121,9 +125,9 @@ async def host(tmp_path: Path) -> AsyncIterator[Host]:
     await host.kill()
 
 
-async def allowed_late(host: Host) -> None:
+async def allowed_late(host: Host, given: Any = None, tool: str = "Bash") -> None:
     """A call ended without leave, which came later, and the session was told."""
-    await host.want("first")
+    await host.want("first", given, tool=tool)
     await host.tell("cancel", "first")
     await host.allow("first")
     await host.resumed("first")
@@ -239,6 +243,20 @@ async def test_a_late_yes_is_for_that_call_of_that_session_alone(
     assert await host.is_asked("second", given, session_id)
 
 
+@pytest.mark.parametrize("tool", ["mcp__ssh__exec", "“run it”", "Task", "NotebookEdit"])
+async def test_a_late_yes_for_a_tool_with_a_command_was_good_for_its_other_fields_too(
+    host: Host, tool: str
+) -> None:
+    staging = {"host": "staging", "command": "restart"}
+    await allowed_late(host, staging, tool)
+
+    other = await host.want("second", {**staging, "host": "production"}, tool=tool)
+    same = await host.want("third", staging, tool=tool)
+
+    assert other.ending is None
+    assert same.ending is not None
+
+
 async def test_a_late_yes_does_not_count_against_a_rule_that_denies(host: Host) -> None:
     await allowed_late(host)
     await host.kill()
@@ -266,6 +284,109 @@ async def test_a_request_that_is_handled_again_after_a_crash_has_the_leave_that_
 
     assert not await host.is_asked("second")
     assert await host.is_asked("third")
+
+
+async def forget(host: Host, name: str) -> None:
+    """Let nothing of a request be left but its grant, as after a while."""
+    await host.core.ledger.apply(
+        (GROUP, RequestId(name)), Delivered(DeliveryPath.LIVE, host.clock.now())
+    )
+    await host.closed(name)
+    host.clock.move(timedelta(days=1))
+    await host.core.ledger.history.prune(host.clock.now(), 0)
+    (host.folder / "ipc" / GROUP / "responses" / f"{name}.json").unlink(missing_ok=True)
+    assert await host.core.ledger.find((GROUP, RequestId(name))) is None
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_used_yes_was_good_again_for_the_same_id_once_history_was_pruned(
+    host: Host, *, is_restarted: bool
+) -> None:
+    await allowed_late(host)
+    assert not await host.is_asked("second")
+
+    await forget(host, "second")
+    if is_restarted:
+        await host.kill()
+        await host.start()
+
+    assert await host.is_asked("second")
+
+
+async def test_a_used_yes_stays_used_if_the_host_died_before_it_wrote_that_down(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await allowed_late(host)
+    with monkeypatch.context() as patched:
+        patched.setattr(RuleBook, "spend_grants", nothing)
+        assert not await host.is_asked("second")
+        await host.kill()
+
+    await host.start()
+    await forget(host, "second")
+
+    assert await host.is_asked("second")
+
+
+async def test_a_used_yes_stays_used_though_that_cannot_be_written_at_once(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await allowed_late(host)
+    with monkeypatch.context() as patched:
+        written: list[object] = []
+
+        def full(folder: Folder, name: str, data: bytes) -> None:
+            written.append(name)
+            if len(written) > 1:
+                raise OSError(errno.ENOSPC, "the disk is full")
+            replace_file(folder, name, data)
+
+        replace_file = Folder.replace
+        patched.setattr("pynchy.permissions.rule_file.Folder.replace", full)
+        assert not await host.is_asked("second")
+
+    await forget(host, "second")
+
+    assert await host.is_asked("second")
+
+
+async def test_a_request_whose_yes_a_dying_host_did_not_write_has_it_from_the_next_one(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await allowed_late(host)
+    with monkeypatch.context() as patched:
+        patched.setattr(host.core.store, "end", forever)
+        asking = asyncio.create_task(host.want("second"))
+        await until(lambda: host.core.ledger.index.get((GROUP, RequestId("second"))))
+        asking.cancel()
+        await host.kill()
+
+    await host.start()
+    with suppress(DuplicateRequest):
+        await host.want("second")
+
+    again = await host.question("second")
+    assert again.ending is not None
+    assert again.ending.channel == "earlier-yes"
+    assert await host.is_asked("third")
+
+
+async def test_a_rule_that_denies_by_now_counts_for_the_yes_of_a_host_that_died(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await allowed_late(host)
+    with monkeypatch.context() as patched:
+        patched.setattr(host.core.store, "end", forever)
+        asking = asyncio.create_task(host.want("second"))
+        await until(lambda: host.core.ledger.index.get((GROUP, RequestId("second"))))
+        asking.cancel()
+        await host.kill()
+
+    await host.start(deny=["Bash(git push *)"])
+    with suppress(DuplicateRequest):
+        await host.want("second")
+
+    assert (await host.question("second")).ending is None
 
 
 async def test_a_person_is_asked_where_no_rule_can_be_thought_of(
@@ -438,3 +559,7 @@ async def test_a_call_that_was_judged_while_a_rule_was_made_is_answered_by_it(
 
 async def forever(*_: object) -> None:
     await asyncio.Event().wait()
+
+
+async def nothing(*_: object) -> None:
+    """Do nothing, as a host that has died does."""

@@ -68,6 +68,13 @@ class AskHandler:
         self._make_short_id = make_short_id
         self._settings = settings
 
+    async def load(self) -> None:
+        """Note which leave is used up: an earlier host may have died before it wrote that."""
+        for key in self._rules.half_used():
+            found = await self._ledger.find(key)
+            if found is not None and found.ending is not None:
+                await self._rules.spend_grants(key)
+
     async def joined(self, group: GroupName) -> None:
         """Give a new group its folders."""
         greeting = _greeting(self._settings, group)
@@ -131,8 +138,7 @@ class AskHandler:
         if known is not None and known.digest != request.digest():
             raise MalformedRequest("request_id: another question has this id already")
         if known is not None:
-            if known.parked and known.ending is None:
-                await self._take(known.key, Unparked())
+            await self._take_again(known)
             raise DuplicateRequest(request_id)
         if await asyncio.to_thread(self._mailboxes.of(group).has_response, request_id):
             # It was refused under this id, and the agent has been told so.
@@ -147,10 +153,22 @@ class AskHandler:
         made_before = self._rules.count_made
         pending, ending = await self._rules.judge(pending)
         await self._ledger.record(replace(pending, cards=()) if ending else pending, ending)
+        await self._rules.spend_grants(pending.key)
         if ending is None and self._rules.count_made != made_before:
             # What cannot be written now is left to a person.
             with suppress(AlreadyOver, UnknownQuestion, OSError):
                 await self._ledger.commit(pending.key, self._rules.end_by_rule)
+
+    async def _take_again(self, known: PendingQuestion) -> None:
+        """Go on with a question that is asked again, as after a crash."""
+        if known.ending is not None:
+            return
+        if known.parked:
+            await self._take(known.key, Unparked())
+        if known.key in self._rules.half_used():
+            with suppress(AlreadyOver, UnknownQuestion):
+                await self._ledger.commit(known.key, self._rules.end_by_grant)
+            await self._rules.spend_grants(known.key)
 
     def _check(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if this cannot be asked."""

@@ -4,7 +4,8 @@ A rule's word is an answer like any other: it ends the question, and is in the h
 that somebody chose is kept before the agent hears of the answer; to keep it again changes nothing.
 Other open questions that it covers are ended by it.
 What was allowed when its call had ended may be done once by the session that asked for it: who
-allowed it is not asked again for the same call, until `answer_ttl` is over.
+allowed it is not asked again for the same call, until `answer_ttl` is over. A request whose host
+died between using that and recording the yes has it from the next host, and no later one does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pynchy.model import (
     SessionId,
     State,
 )
-from pynchy.pending.base import OpenQuestions
+from pynchy.pending.base import Key, OpenQuestions
 from pynchy.permissions.card import (
     APPROVE,
     DENY,
@@ -154,6 +155,25 @@ class PermissionRules:
             return ()
         named = sorted(decided.rules, key=lambda rule: rule.id != rule_id)
         return self._by_rule(pending, replace(decided, rules=tuple(named)))
+
+    async def end_by_grant(self, pending: PendingQuestion) -> Ending | tuple[()]:
+        """Return the yes that a host used for an open question, and died before it was written."""
+        used = [grant for grant in self._book.unspent_grants() if grant.user == pending.key]
+        if not used or (call := pending.call) is None:
+            return ()
+        said = await self._book.foresee(call, pending.group, pending.session_id)
+        fitting = [grant for grant in used if grant.is_for(self._grant(pending, call))]
+        is_denied = said.effect is Effect.DENY
+        return self._by_grant(pending, fitting[0]) if fitting and not is_denied else ()
+
+    def half_used(self) -> set[Key]:
+        """Return the requests that have used leave, and whose yes may not be recorded."""
+        return {grant.user for grant in self._book.unspent_grants() if grant.user}
+
+    async def spend_grants(self, key: Key) -> None:
+        """Let the request not have again what it has used: its yes is recorded."""
+        if key in self.half_used():
+            await self._book.spend_grants(key)
 
     async def keep(self, pending: PendingQuestion) -> str:
         """Make the rule that the person chose with the answer, if they did; or say why not."""

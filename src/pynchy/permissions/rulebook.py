@@ -16,29 +16,26 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from pynchy import wire
 from pynchy.calls import ToolCall
 from pynchy.config import Settings
 from pynchy.errors import RuleRefused, UnknownRule
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.permissions.files import Protected
-from pynchy.permissions.patterns import PatternProblem, read_pattern
+from pynchy.permissions.patterns import PatternProblem
+from pynchy.permissions.rule_file import RuleFile, UnreadableRules
 from pynchy.permissions.rules import Decided, derive, judge
 from pynchy.permissions.settings_rules import check_pattern, settings_rules
 from pynchy.rule import Because, Effect, Grant, Origin, Rule
-from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _Key = tuple[GroupName, str]
 
-FILE_NAME = "rules.json"
 MAX_RULES = 500
 # A rule for one session, and the memory that one was revoked.
 MAX_SESSION_RULE = timedelta(days=30)
-_CAP = 64 * 1024 * 1024
 _UNUSABLE = Because("no rule can allow anything just now (pynchy doctor says why)")
 
 
@@ -62,7 +59,7 @@ class RuleBook:
         data: Path,
         settings_file: Path | None = None,
     ) -> None:
-        self._folder = Folder(data)
+        self._file = RuleFile(data)
         self._events = events
         self._now = now
         # The host's own files are covered by no pattern that does not name them.
@@ -194,6 +191,25 @@ class RuleBook:
             log.warning("rules.use_not_written", extra={"why": str(exc)})
             return None
 
+    def unspent_grants(self) -> list[Grant]:
+        """Return those that a request has used whose yes may not be recorded yet."""
+        return [grant for grant in self._grants.values() if grant.user]
+
+    async def spend_grants(self, user: _Key) -> None:
+        """Let the request not have again what it has used: its yes is recorded."""
+
+        def spend() -> None:
+            spent = [replace(g, is_spent=True) for g in self.unspent_grants() if g.user == user]
+            # Before it is written: where that fails, the next write has it.
+            self._grants |= {_grant_key(grant): grant for grant in spent}
+            if spent:
+                self._write()
+
+        try:
+            await self._in_thread(spend)
+        except (OSError, RuleRefused) as exc:
+            log.warning("rules.use_not_written", extra={"why": str(exc)})
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
         def alone() -> T:
             with self._writing:
@@ -206,15 +222,11 @@ class RuleBook:
     def _read(self) -> None:
         if self._kept is not None:
             return
-        path = self._folder.path / FILE_NAME
+        path = self._file.path
         try:
-            found, grants = wire.read_rules(self._folder.read(FILE_NAME, _CAP))
-            for rule in found:
-                read_pattern(rule.pattern)
-        except FileNotFoundError:
-            found, grants = [], []
-        except (OSError, ValueError, UnsafeFile, ImportError) as exc:
-            why = _why_unreadable(exc)
+            found, grants = self._file.read()
+        except UnreadableRules as exc:
+            why = str(exc)
             if self._problem is None:
                 log.warning("rules.unreadable", extra={"path": str(path), "why": why})
             self._problem = (
@@ -235,14 +247,11 @@ class RuleBook:
         kept = {key: rule for key, rule in kept.items() if self._is_needed(rule, now)}
         granted = self._grants | {_grant_key(grant): grant for grant in grants}
         granted = {key: grant for key, grant in granted.items() if grant.expires_at > now}
-        data = wire.rules_json(list(kept.values()), list(granted.values()))
-        if len(data) > _CAP:
-            raise RuleRefused("there are too many rules: revoke some (pynchy rules)")
         try:
-            self._folder.replace(FILE_NAME, data)
+            self._file.write(kept.values(), granted.values())
         except OSError as exc:
             self._problem = (
-                f"{self._folder.path / FILE_NAME} cannot be written ({exc.strerror}), so that no "
+                f"{self._file.path} cannot be written ({exc.strerror}), so that no "
                 "rule allows anything: everything is asked"
             )
             raise
@@ -288,8 +297,9 @@ class RuleBook:
     def _use_grant(self, wanted: Grant, newest: Iterable[Grant]) -> Grant | None:
         now, user = self._now(), wanted.request_id
         for grant in ({_grant_key(grant): grant for grant in newest} | self._grants).values():
-            # A request that is handled again after a crash has what it had.
-            if grant.used_by in {"", user} and grant.expires_at > now and grant.is_for(wanted):
+            # Agents choose the ids of requests: one that is forgotten may come again.
+            is_free = grant.can_be_used_by(user) and grant.expires_at > now
+            if is_free and grant.is_for(wanted):
                 self._write(grants=[replace(grant, used_by=user)])
                 return grant
         return None
@@ -368,16 +378,6 @@ class RuleBook:
                 session_id=rule.session_id or None,
             )
         )
-
-
-def _why_unreadable(exc: Exception) -> str:
-    match exc:
-        case OSError():
-            return exc.strerror or type(exc).__name__
-        case ImportError():
-            return f"the parser of commands cannot be loaded: {exc}"
-    # Only the kind: the error's own text would quote what the file says.
-    return "it is damaged, or of a later pynchy"
 
 
 def _with_uses(rule: Rule, known: Rule | None) -> Rule:
