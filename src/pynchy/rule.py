@@ -64,6 +64,15 @@ class Rule:
             letters += _ID_LETTERS[digit]
         return letters
 
+    def is_called(self, name: str) -> bool:
+        """True if people may mean it by that name."""
+        names = {self.id, f"{self.group}/{self.id}"}
+        return name in names or self.short_id == name.casefold()
+
+    def is_like(self, other: Rule) -> bool:
+        """True if the name of one could be meant for the other."""
+        return other.is_called(self.short_id) or self.is_called(other.short_id)
+
     def applies_to(self, session_id: str, now: datetime) -> bool:
         """True if it counts now, for that session."""
         is_over = self.expires_at is not None and self.expires_at <= now

@@ -413,6 +413,25 @@ async def test_a_rule_whose_short_id_is_another_s_can_be_revoked(
     assert (await book.revoke("team/r2", "ben")).id == "r2"
 
 
+@pytest.mark.parametrize("how", ["short id", "id"])
+async def test_an_agent_chose_an_id_that_made_two_rules_hard_to_tell_apart(
+    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    book = world.book()
+    one = await book.add(world.rule())
+    other = replace(world.rule(), id="r2", group=GroupName("other"), pattern="Bash(git log *)")
+    if how == "id":
+        other = replace(other, id=one.short_id)
+    else:
+        monkeypatch.setattr(type(one), "short_id", "abc234")
+
+    with pytest.raises(RuleRefused, match="another rule has its short id"):
+        await book.add(other)
+
+    assert book.rules() == [one]
+    assert await book.revoke(one.short_id, "ben") == one
+
+
 async def test_a_group_whose_rules_cannot_be_read_is_not_removed(world: World) -> None:
     await world.book().add(world.rule())
     good = world.file.read_bytes()

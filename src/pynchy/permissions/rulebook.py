@@ -317,6 +317,9 @@ class RuleBook:
             raise RuleRefused(
                 f"group {rule.group} has {MAX_RULES} rules already: revoke some (pynchy rules)"
             )
+        # An agent chooses the id, and could look for one that makes rules hard to tell apart.
+        if any(rule.is_like(other) for other in self.rules()):
+            raise RuleRefused("another rule has its short id: say it again at the next such call")
         if rule.session_id:
             last = rule.made_at + MAX_SESSION_RULE
             rule = replace(rule, expires_at=min(rule.expires_at or last, last))
@@ -326,11 +329,7 @@ class RuleBook:
 
     def _revoke(self, target: str, by: str) -> Rule:
         named = target.removeprefix("#")
-        fitting = [
-            rule
-            for rule in self.rules()
-            if named in {rule.id, f"{rule.group}/{rule.id}"} or rule.short_id == named.casefold()
-        ]
+        fitting = [rule for rule in self.rules() if rule.is_called(named)]
         if not fitting:
             why = self._problem or "see which there are with: pynchy rules"
             raise UnknownRule(f"no rule has the id {target}; {why}")
