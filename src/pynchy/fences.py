@@ -13,7 +13,13 @@ _OPENS = re.compile(r" {0,3}(`{3,}(?=[^`]*\Z)|~{3,})(.*)")
 _CLOSES = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*\Z")
 # In a list or a quotation a fence ends with them, and what closes it elsewhere opens another.
 _NESTED = re.compile(r"[\s>*+.)\d-]*(?:`{3}|~{3})")
-_LANGUAGE = re.compile(r"[\w+-]*\Z")
+# What may stand at a fence and says nothing. Any other word is a part of what is told.
+_LANGUAGES = (
+    "bash c c++ console cpp cs csharp css diff dockerfile go graphql hcl html http ini java "
+    "javascript js json jsonc jsx kotlin lua makefile markdown md perl php plaintext powershell "
+    "proto py python rb ruby rs rust scss sh shell sql swift terraform text toml ts tsx txt "
+    "typescript xml yaml yml zsh"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,8 @@ def split_code(text: str) -> list[Part]:
         if opening is None or left[opening[1][0]][at] < len(opening[1]):
             continue
         end = next(i for i in range(at, len(lines)) if _is_end(ends[i], opening[1]))
-        info = [] if _LANGUAGE.match(opening[2].strip()) else [opening[2].strip()]
+        said = opening[2].strip()
+        info = [said] if said and said.casefold() not in _LANGUAGES.split() else []
         parts.append(Part("\n".join(lines[start : at - 1])))
         parts.append(Part("\n".join([*info, *lines[at:end]]), is_code=True))
         at = start = end + 1

@@ -129,6 +129,9 @@ def test_one_text_held_up_every_other_question(screen: str) -> None:
         ("a ```b``` c\n```", ["a ```b``` c\n```"]),
         ("```a`b\n```\nc\n```", ["```a`b", "code: c"]),
         ("```\r\na\r\n```\r\nb", ["code: a", "b"]),
+        ("```production\nold rows\n```", ["code: production\nold rows"]),
+        ("```Python\na\n```", ["code: a"]),
+        ("~~~everything\n~~~", ["code: everything"]),
         ("", []),
     ],
 )

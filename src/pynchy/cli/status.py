@@ -21,6 +21,7 @@ from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.client import HostClient, Json
 from pynchy.errors import ConfigError, HostError, NoHost, PynchyError
+from pynchy.fences import split_code
 from pynchy.status_line import get_object, short_line
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ _DECIDED = {"approve": "approve", "deny": "deny"}
 # Menus put pictures in the place of these; xbar reads what follows a backslash.
 _SHORT_CODE = re.compile(r":(?=[\w.+-]+:)")
 _NOT_IN_TITLE = str.maketrans({"|": "│", "\\": "\u29f5"})
-# An empty line, or the fence of a piece of code.
-_SAYS_NOTHING = re.compile(r"\s*(?:`{3,}[a-z]{0,12})?\s*\Z")
 _VALUE = re.compile(r"[^\"'|\\\x00-\x1f\x7f\ud800-\udfff]+\Z")
 _PANGO = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
@@ -371,7 +370,8 @@ def _readable(view: Json) -> list[str]:
     text = str(asked.get("question", "")) if asked else ""
     if len(text) > _MAX_TEXT:
         return []
-    lines = [flat(line) for line in clean(text).split("\n") if not _SAYS_NOTHING.match(line)]
+    told = "\n".join(part.text for part in split_code(clean(text)))
+    lines = [flat(line) for line in told.split("\n") if line.strip()]
     fits = len(lines) <= _MAX_LINES and all(len(line) <= _MAX_LINE for line in lines)
     return lines if fits else []
 

@@ -147,6 +147,26 @@ def test_a_click_allows_once_what_can_be_read_whole_and_never_always(
     assert host.client.rules() == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ({"permission": {**PUSH, "input": {"command": "echo `:\n```reboot"}}}, "```reboot"),
+        ({"permission": {**PUSH, "input": {"command": "cat <<x\n```\nrm x\n```"}}}, "```"),
+        ({"approval": {"action": "Run on\n\n```production\nold rows\n```"}}, "production"),
+        ({"approval": {"action": "Run\n\n    x; `:\n```reboot\n\nas root"}}, "```reboot"),
+    ],
+)
+def test_the_menu_hid_a_line_of_what_a_click_allows(
+    host: SeeingHost, run: Run, asked: dict[str, Any], shown: str
+) -> None:
+    host.ask(**asked)
+
+    items = read(run("status", "--menu").stdout)
+
+    lines = [text.rstrip(" \u23ce") for text in (item.text for item in items)]
+    assert f"--┊ {shown}" in lines
+
+
 def test_what_has_no_room_in_a_menu_can_be_denied_and_opened_but_not_allowed(
     host: SeeingHost, run: Run
 ) -> None:
