@@ -157,6 +157,21 @@ def test_what_some_take_for_the_end_of_a_line_vanished_from_a_change(ends: str) 
     assert f"+# y{ends}z" in told
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (" /etc/passwd", "`⟨1 blank⟩/etc/passwd`"),
+        ("/srv/a\t ", "`/srv/a⟨2 blanks⟩`"),
+        ("\u00a0a b ", "`⟨1 blank⟩a b⟨1 blank⟩`"),
+        ("  ", "`⟨2 blanks⟩`"),
+        (f"{GAP}a", f"`⟨{len(GAP)} blanks⟩a`"),
+    ],
+)
+def test_blanks_around_a_path_were_not_to_be_seen(path: str, told: str) -> None:
+    for asked in (call("Read", file_path=path), replace(call("Bash", command="x"), cwd=path)):
+        assert told in describe_call(asked)
+
+
 def test_a_change_of_the_last_newline_alone_looked_like_none() -> None:
     told = describe_call(call("Edit", file_path="a", old_string="x\n", new_string="x"))
 

@@ -38,6 +38,7 @@ _TICKS = re.compile(r"`+")
 _BLANK = r"[^\S\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]"
 _MANY_BLANK_LINES = re.compile(rf"\n(?:{_BLANK}*\n){{3,}}")
 _LONG_GAP = re.compile(rf"(^[+-]?)?({_BLANK}{{16,}})", re.MULTILINE)
+_AT_AN_END = re.compile(rf"\A{_BLANK}+|{_BLANK}+\Z")
 # Lines of code begin with so many blanks at most.
 _DEEPEST = 48
 _COMMAND = re.compile(r"[^\n]{1,200}:\n\n(`{3,})sh\n(.+?)\n\1(?:\n|\Z)", re.DOTALL)
@@ -306,6 +307,11 @@ def _name_gap(gap: re.Match[str]) -> str:
     return f"{begin or ''} ⟨{len(blanks)} blanks⟩ "
 
 
+def _name_blanks(blanks: re.Match[str]) -> str:
+    count = len(blanks[0])
+    return f"⟨{count} blank{'s' if count > 1 else ''}⟩"
+
+
 def _fenced(language: str, text: str, mark: str = "") -> str:
     """Return the text as code; `mark` is put where a line ends and another follows."""
     shown = _visible(text).replace("\n", f"{mark}\n")
@@ -315,8 +321,8 @@ def _fenced(language: str, text: str, mark: str = "") -> str:
 
 
 def _inline(text: str) -> str:
-    """Return the text as code on one line, whatever it holds."""
-    flat = _visible(text).replace("\n", "⏎")
+    """Return the text as code on one line, whatever it holds; pages and chats trim its ends."""
+    flat = _visible(_AT_AN_END.sub(_name_blanks, text)).replace("\n", "⏎")
     longest = max((len(run) for run in _TICKS.findall(flat)), default=0)
     ticks = "`" * (longest + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""
