@@ -569,6 +569,16 @@ def test_a_number_that_is_none_is_no_answer(program: Program, written: str) -> N
     assert told == {"action": "cancel"}
 
 
+def test_a_long_title_of_a_field_is_shown_beside_its_description(program: Program) -> None:
+    title = "Delete every row of the production database"
+    told = {"a": {"title": title, "description": "Are you sure?"}, "b": {"title": title}}
+
+    sure, bare = form(program, {"properties": told}).questions
+
+    assert (sure.header, sure.question) == ("", f"{title}\n\nAre you sure?")
+    assert bare.question == title
+
+
 def test_the_only_field_of_a_form_is_described_with_what_the_form_says(program: Program) -> None:
     wanted = form(program, {"properties": {"n": {"title": "Sure", "description": "Deletes PROD"}}})
 

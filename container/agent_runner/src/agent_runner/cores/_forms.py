@@ -139,10 +139,13 @@ def _field(name: str, properties: Mapping[str, Fields], is_required: bool) -> _F
     if len({label.casefold() for label in values}) < len(options):
         raise ValueError(f"{name} has options that cannot be told apart")
     custom = name + _CUSTOM if name + _CUSTOM in properties else ""
-    asked = [text_of(told, "title"), text_of(told, "description")]
+    title, more = text_of(told, "title"), text_of(told, "description")
+    header = title if len(title) <= _LONGEST_HEADER else ""
+    # A title that is too long for a header is said in the question.
+    asked = [more] if header else [title, more]
     question = Question(
-        question=next((text for text in reversed(asked) if text), name),
-        header=asked[0] if len(asked[0]) <= _LONGEST_HEADER else "",
+        question="\n\n".join(filter(None, asked)) or title or name,
+        header=header,
         options=tuple(option for option, _ in options),
         multi_select=kind == "array",
         options_only=bool(options) and not custom,
