@@ -18,6 +18,7 @@ from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.sources.base import AgentState, SeenAgent, SourceQuestion, SourceServices
 from pynchy.sources.opencode import source as source_module
+from pynchy.sources.opencode.reading import read_id
 from pynchy.sources.opencode.source import OpenCodeSource
 
 PASSWORD = "s3cret"  # noqa: S105 - of a server that is played here
@@ -601,3 +602,18 @@ async def test_what_a_new_session_asks_is_shown_before_the_list_is_read_again(
         agent = await look.agent(AgentState.PERMISSION)
 
     assert agent.session_id == session
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["", ".", "..", ".\t.", "a/b", "..\\x", "a?b", "a#b", "%2e%2e", "a b", "a\n", "é", "x" * 999],
+)
+def test_an_answer_went_to_another_address_than_that_of_its_request(odd: str) -> None:
+    assert read_id({"id": odd}, "id") == ""
+
+
+@pytest.mark.parametrize(
+    "usual", ["per_1aZ", "call_x|fc_y", "toolu_01:2", "chatcmpl-tool-5.1", "..."]
+)
+def test_ids_that_programs_use_are_taken(usual: str) -> None:
+    assert read_id({"id": usual}, "id") == usual

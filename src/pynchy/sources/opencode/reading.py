@@ -6,6 +6,7 @@ Nothing here speaks to a server or knows the time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +22,8 @@ MAX_SESSIONS = 500
 MAX_TOOLS = 20
 _MAX_ARGUMENT = 200
 _MAX_ID = 200
+# Ids become parts of addresses: "..", "?" and what a client takes out would lead elsewhere.
+_ID = re.compile(r"(?!\.{1,2}\Z)[^\x00-\x20\x7f-\U0010ffff/\\?#%]+\Z")
 _MAX_NAME = 4_096
 MAX_ASKS = 100
 # What runs for long because it waits for somebody else, or for a person already.
@@ -311,9 +314,9 @@ def _is_ours(tool: str) -> bool:
 
 
 def read_id(fields: Fields, name: str) -> str:
-    """Return the id of that name; empty for what cannot be one."""
+    """Return the id of that name; empty for what cannot be one, or would be more in an address."""
     value = _text(fields, name)
-    return value if len(value) <= _MAX_ID and "/" not in value else ""
+    return value if len(value) <= _MAX_ID and _ID.match(value) else ""
 
 
 def _objects(value: object) -> list[Fields]:
