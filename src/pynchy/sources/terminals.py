@@ -81,7 +81,7 @@ class RunningCalls:
             return
         if alike.are_over:
             del self._calls[call]
-        self._forget_oldest()
+        self._forget_oldest(call.group)
 
     def take_words(self, call: CallKey) -> str:
         """Return what the model is to read beside the result of a call that has ended, once."""
@@ -105,9 +105,10 @@ class RunningCalls:
         ]
         return self._take(over)
 
-    def _forget_oldest(self) -> None:
-        """Forget calls of programs that were killed: nobody tells of their end."""
-        running = [call for call, alike in self._calls.items() if not alike.waiting]
+    def _forget_oldest(self, group: GroupName) -> None:
+        """Forget calls of the group's programs that were killed: nobody tells of their end."""
+        own = [call for call in self._calls if call.group == group]
+        running = [call for call in own if not self._calls[call].waiting]
         for call in running[:-_MAX_RUNNING]:
             del self._calls[call]
 
