@@ -21,10 +21,19 @@ from pynchy.bridge.lifecycle import CardSettled, Delivered, Resuming
 from pynchy.channels.base import LocalChannel
 from pynchy.config import Settings
 from pynchy.core import Core
-from pynchy.errors import AlreadyOver, DuplicateRequest
-from pynchy.model import DeliveryPath, GroupName, PendingQuestion, Reply, RequestId
+from pynchy.errors import AlreadyOver, DuplicateRequest, MalformedRequest
+from pynchy.model import (
+    DeliveryPath,
+    GroupName,
+    PendingQuestion,
+    Question,
+    Reply,
+    RequestId,
+    SessionId,
+)
 from pynchy.permissions.rulebook import RuleBook
 from pynchy.safe_folder import Folder
+from pynchy.sources.base import CODEX_TERMINAL, SourceQuestion
 from pynchy.testing import FakeChannel, FakeClock
 
 GROUP = GroupName("team")
@@ -387,6 +396,28 @@ async def test_a_rule_that_denies_by_now_counts_for_the_yes_of_a_host_that_died(
         await host.want("second")
 
     assert (await host.question("second")).ending is None
+
+
+@pytest.mark.parametrize("kind", ["cancel", "withdraw", "park"])
+async def test_an_agent_took_back_what_a_terminal_asks(host: Host, kind: str) -> None:
+    asked = SourceQuestion(GROUP, RequestId("x1"), (Question("Go?"),), session_id=SessionId("s1"))
+    await host.core.ask_handler.asked(CODEX_TERMINAL, asked)
+    before = await host.question("x1")
+
+    await host.tell(kind, "x1")
+
+    after = await host.question("x1")
+    assert (after.ending, after.parked, after.call_waits) == (None, False, before.call_waits)
+
+
+async def test_an_agent_took_the_id_of_what_a_terminal_asks_next(host: Host) -> None:
+    await host.want("x1")
+    asked = SourceQuestion(GROUP, RequestId("x1"), (Question("Go?"),))
+
+    with pytest.raises(MalformedRequest, match="another question has this id"):
+        await host.core.ask_handler.asked(CODEX_TERMINAL, asked)
+
+    assert (await host.question("x1")).source == ""
 
 
 async def test_a_person_is_asked_where_no_rule_can_be_thought_of(

@@ -42,12 +42,13 @@ from pynchy.model import (
 )
 from pynchy.pending.base import Key, MakeShortId
 from pynchy.permissions.card import approval_question, permission_question
-from pynchy.sources.base import SourceQuestion
+from pynchy.sources.base import MAILBOX, SourceQuestion
 from pynchy.tracking.redelivery import LostAnswers
 
 log = logging.getLogger(__name__)
 
 PREFIX = "ask_user:"
+_TAKEN = "request_id: another question has this id already"
 
 
 class AskHandler:
@@ -115,8 +116,13 @@ class AskHandler:
         await asyncio.to_thread(mailbox.reject, name, malformed.reason, now, content, keep)
 
     async def asked(self, source: str, question: SourceQuestion) -> PendingQuestion | None:
-        """Record what has appeared at a source. What is known already is returned as it is."""
+        """Record what has appeared at a source. What is known already is returned as it is.
+
+        Raise MalformedRequest if that is a question of somebody else.
+        """
         known = await self._ledger.find((question.group, question.request_id))
+        if known is not None and known.source != source:
+            raise MalformedRequest(_TAKEN, question.request_id)
         if known is None:
             pending = await asyncio.to_thread(self._from_source, source, question)
             with suppress(DuplicateRequest):
@@ -136,7 +142,7 @@ class AskHandler:
         request_id = RequestId(request.request_id)
         known = await self._ledger.find((group, request_id))
         if known is not None and known.digest != request.digest():
-            raise MalformedRequest("request_id: another question has this id already")
+            raise MalformedRequest(_TAKEN)
         if known is not None:
             await self._take_again(known)
             raise DuplicateRequest(request_id)
@@ -249,14 +255,19 @@ class AskHandler:
             **fields,
         )
 
-    async def _cancel(self, key: Key) -> None:
+    def _of_mailbox(self, key: Key) -> PendingQuestion | None:
+        """Return the open question; None for one of a source, which agents have no say in."""
         pending = self._ledger.index.get(key)
+        return pending if pending is not None and pending.source == MAILBOX else None
+
+    async def _cancel(self, key: Key) -> None:
+        pending = self._of_mailbox(key)
         # What has arrived was used by the call, if that waited for it.
         if pending is not None and pending.call_waits and pending.delivered is None:
             await self._take(key, CallEnded("cancelled"))
 
     async def _park(self, key: Key) -> None:
-        pending = self._ledger.index.get(key)
+        pending = self._of_mailbox(key)
         # Without a session there is nothing to be resumed: it is as if the call were gone.
         if pending is not None and pending.session_id:
             await self._take(key, Parked())
@@ -266,7 +277,7 @@ class AskHandler:
             await self._ledger.apply(key, step)
 
     async def _withdraw(self, key: Key) -> None:
-        pending = self._ledger.index.get(key)
+        pending = self._of_mailbox(key)
         if pending is None:
             return
         # Not so a cancel: a server writes one also when the agent that it served is gone.
