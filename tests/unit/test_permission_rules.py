@@ -294,6 +294,31 @@ def test_a_call_that_says_more_than_its_command_is_asked(field: str) -> None:
 def test_a_call_that_names_more_than_its_file_or_address_is_asked_and_offered_no_rule(
     tool: str, given: dict[str, Any]
 ) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "CLAUDE.local.md",
+        "AGENTS.override.md",
+        ".devcontainer/devcontainer.json",
+        ".cursorrules",
+        ".local/bin/git",
+        ".oh-my-zsh/custom/x.zsh",
+        ".lldbinit",
+        ".pdbrc",
+        ".ipython/profile_default/startup/x.py",
+        ".pnpmfile.cjs",
+        ".yarn/releases/yarn.cjs",
+        ".Rprofile",
+        ".nvm/nvm.sh",
+        "Library/LaunchAgents/x.plist",
+    ],
+)
+def test_files_that_run_later_are_covered_by_no_wildcard(path: str) -> None:
+    for pattern in ("Write", "Write(**)", f"Write({CWD}/**)"):
+        assert said(call("Write", path), rule("allow", pattern)) is None
+    assert derive(call("Write", path)) is None
+
+
     asked = ToolCall("codex", tool, given, CWD)
     what = "domain:example.org" if tool == "WebFetch" else "**"
 
