@@ -281,6 +281,13 @@ SLIPS = {
         "git -p status",
         "find . -exec sh -c 'rm x' ';'",
         "git --exec-path=/tmp status",
+        # To fish, these are other letters.
+        r"rg \x2d\x2dpre=touch y",
+        r"rg \X2d\x2dpre=touch y",
+        r"rg \055\055pre=touch y",
+        r"rg \u002d-pre=touch y",
+        r"git st\x61tus",
+        r"git status \n",
         "git --config-env=core.pager=X log",
         "git -C /tmp/x status",
         "git --git-dir=/tmp/x status",

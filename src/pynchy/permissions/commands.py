@@ -118,6 +118,7 @@ def _parse(command: str, depth: int) -> tuple[Words, ...]:
     try:
         found = _simple_commands(root, command.encode())
         _judge(found)
+        _check_escapes(root)
     except Doubt as doubt:
         sure = islice(_sure_commands(root, depth), _MAX_SURE)
         raise Doubt(doubt.reason, list(sure)) from None
@@ -255,6 +256,14 @@ def _meaning(piece: re.Match[str]) -> str:
             raise Doubt("a quoted word ends in a backslash")
         case kind:
             return piece[kind or 0]
+
+
+def _check_escapes(root: Node) -> None:
+    """Raise Doubt for an escaped letter: bash takes it for itself, fish may make a dash of it."""
+    texts = (text for part in _parts(root) if part.is_command for text in _word_texts(part.node))
+    for text in texts:
+        if any((piece["escaped"] or "").isalnum() for piece in _PIECE.finditer(text)):
+            raise Doubt("a letter or digit has a backslash before it")
 
 
 def _is_odd_tilde(text: str, piece: re.Match[str]) -> bool:
