@@ -787,6 +787,7 @@ def test_what_is_no_pattern_is_refused_with_words(pattern: str) -> None:
         ("WebFetch(domain:a.org)", "fetching pages of a.org"),
         ("mcp__jira__create", "every call of the tool create of the MCP server jira"),
         ("Read", "every call of Read"),
+        call("mcp__github"),
     ],
 )
 def test_a_pattern_is_said_in_plain_words(pattern: str, words: str) -> None:

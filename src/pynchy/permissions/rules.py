@@ -264,8 +264,15 @@ def _derived(call: ToolCall, protected: Protected) -> str | None:
         # Not this machine, nor a number: what answers there may be more than a page.
         is_public = "." in host and not host.rpartition(".")[2].isdigit()
         return f"{WEB_FETCH}(domain:{host})" if is_public else None
-    is_mcp = call.tool.startswith("mcp__") and "*" not in call.tool
-    return call.tool if is_mcp else None
+    return call.tool if _is_one_mcp_tool(call.tool) else None
+
+
+def _is_one_mcp_tool(tool: str) -> bool:
+    """True if the name as a pattern means that tool; the name of a server means all of its."""
+    try:
+        return tool.startswith("mcp__") and read_pattern(tool) == ToolPattern(tool)
+    except PatternProblem:
+        return False
 
 
 def _derived_command(call: ToolCall) -> str | None:
