@@ -15,7 +15,7 @@ from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.commands import MAX_LENGTH, Doubt, parse
 from pynchy.permissions.rules import decide
-from pynchy.rule import Effect, Rule
+from pynchy.rule import Effect, Origin, Rule
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 # Generous, as a person in a hurry writes them.
@@ -42,6 +42,13 @@ ALLOWED = (
     "Bash(cargo test *)",
     "Bash(go test *)",
     "Bash(docker *)",
+    "Bash(go build *)",
+    "Bash(cargo *)",
+    "Bash(ip *)",
+    "Bash(pnpm *)",
+    "Bash(podman *)",
+    "Bash(systemctl *)",
+    "Bash(yarn *)",
     "Bash(kubectl get *)",
     "Bash(pytest *)",
     "Bash(python -m pytest *)",
@@ -52,8 +59,9 @@ ALLOWED = (
 )
 
 
-def rule(pattern: str, effect: Effect = Effect.ALLOW) -> Rule:
-    return Rule(f"{effect} {pattern}", effect, pattern, GroupName("team"), "ana", NOW)
+def rule(pattern: str, effect: Effect = Effect.ALLOW, origin: Origin = Origin.SETTINGS) -> Rule:
+    name = f"{effect} {pattern}"
+    return Rule(name, effect, pattern, GroupName("team"), "ana", NOW, origin=origin)
 
 
 def decided(command: str, *rules: Rule) -> str | None:
@@ -273,6 +281,13 @@ SLIPS = {
         "git status; " * 60 + "git status",
         "git status" + "|git log" * 300,
         "git status \ud800",
+        # To fish, these are other letters.
+        r"rg \x2d\x2dpre=touch y",
+        r"rg \X2d\x2dpre=touch y",
+        r"rg \055\055pre=touch y",
+        r"rg \u002d-pre=touch y",
+        r"git st\x61tus",
+        r"git status \n",
     ],
     "an option that runs or writes": [
         "git -c core.pager=x status",
@@ -281,13 +296,6 @@ SLIPS = {
         "git -p status",
         "find . -exec sh -c 'rm x' ';'",
         "git --exec-path=/tmp status",
-        # To fish, these are other letters.
-        r"rg \x2d\x2dpre=touch y",
-        r"rg \X2d\x2dpre=touch y",
-        r"rg \055\055pre=touch y",
-        r"rg \u002d-pre=touch y",
-        r"git st\x61tus",
-        r"git status \n",
         "git --config-env=core.pager=X log",
         "git -C /tmp/x status",
         "git --git-dir=/tmp/x status",
@@ -352,6 +360,51 @@ SLIPS = {
         "python -c x",
         "pip install x",
         "pip --python x list",
+        "pip freeze --log-file=x",
+        "pip freeze --local-log=x",
+        "pip freeze --local-lo x",
+        "pip list -o --pypi-url=x",
+        "pip freeze -r x",
+        "kubectl get sEcReTs",
+        "kubectl get pods -o go-template-file=x",
+        "kubectl get pods -ojsonpath-file=x",
+        "kubectl get pods --user=x",
+        "kubectl get pods --as-group=x",
+        "kubectl get pods --kuberc=x",
+        "git commit -F/x",
+        "git commit -aF/x",
+        "git commit -F../x",
+        "git commit -t/x",
+        "git grep -f/x",
+        "git blame -S/x y",
+        "git log --format=%G?",
+        "git credential-store get",
+        "git credential-cache get",
+        "git remote-https x",
+        "git init-db",
+        "cargo fmt -- --print-config default x",
+        "cargo +stable install x",
+        "cargo +stable run",
+        "cargo clippy -- --codegen linker=x",
+        "cargo test --lockfile-path x",
+        "go build -debug-actiongraph=x .",
+        "go test -debug-trace=x .",
+        "go test --debug-runtime-trace=x .",
+        "podman info --runtime=x",
+        "podman info --conmon x",
+        "podman ps --url=ssh://x",
+        "podman ps --out=x",
+        "ip -4 netns exec x y",
+        "ip -n x netns exec y z",
+        "ip net exec x y",
+        "ip vr exec x y",
+        "yarn deploy",
+        "yarn workspace x add y",
+        "pnpm deploy-script",
+        "man -C x y",
+        "man --config-file=x y",
+        "systemctl try-restart x",
+        "systemctl preset-all",
     ],
 }
 TRIES = [(why, line) for why, lines in SLIPS.items() for line in lines]
@@ -404,6 +457,14 @@ def test_what_is_in_doubt_is_not_even_allowed_by_a_rule_for_everything(line: str
         "echo a\\ b",
         "git status\ngit log\n\ngit diff",
         "git status &&\n  git log",
+        "git log -L1,5:lib/a.py",
+        "git commit -am 'Mend it'",
+        "cargo +nightly test",
+        "ip -4 addr show",
+        "pnpm ls --depth=0",
+        "pip list --local",
+        "kubectl get pods -o jsonpath='{.items}'",
+        r"git log -- a\ b\*",
     ],
 )
 def test_what_is_plain_is_allowed(line: str) -> None:

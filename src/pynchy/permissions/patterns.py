@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 from pynchy.calls import BASH, EDITING, FILE_TOOLS, READ, WEB_FETCH, ToolCall
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, words_of
-from pynchy.permissions.programs import base_name, is_guarded, why_no_star, why_refused
+from pynchy.permissions.guards import is_guarded, why_no_star, why_refused
+from pynchy.permissions.offers import why_not_offered
+from pynchy.permissions.programs import base_name, renames_subcommands
 
 MAX_PATTERN = 1_000
 # A folder has no bracket: what ends in one has no folder, whatever is in the command.
@@ -86,12 +88,14 @@ class CommandPattern:
     """One simple command: exactly these words, or these and any that follow.
 
     With `ending`, the last of the words may go on. With a `folder`, it is good there and below.
+    `offered`: the host derived it for a card, so that of options it lets in known ones alone.
     """
 
     words: Words
     further: bool
     ending: bool = False
     folder: str = ""
+    offered: bool = False
 
     def covers_command(self, words: Words, cwd: str) -> bool:
         """True if it surely covers the simple command, run in that folder."""
@@ -109,6 +113,8 @@ class CommandPattern:
         if not cwd.startswith("/") and any(map(files.may_be_relative, words[known or 1 :])):
             return "a word of it may be a file, and the agent's folder is not known"
         why = why_refused(words, known) if known else None
+        if why is None and self.offered:
+            why = why_not_offered(words, known)
         return f"a rule for such commands leaves this one out ({why})" if why else ""
 
     @property
@@ -132,6 +138,8 @@ class CommandPattern:
             return True
         program = base_name(self.words[0]).casefold()
         starts = [at for at, word in enumerate(words) if base_name(word).casefold() == program]
+        if program == "git" and starts and renames_subcommands(words):
+            return True
         return bool(starts) and self._follow(words[starts[0] + 1 :])
 
     def _follow(self, words: Words) -> bool:

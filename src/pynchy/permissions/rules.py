@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pynchy.calls import BASH, FILE_TOOLS, WEB_FETCH, ToolCall
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, parse
 from pynchy.permissions.files import NOTHING, Protected
+from pynchy.permissions.guards import GUARDS, why_refused
+from pynchy.permissions.offers import offered_length, why_not_offered
 from pynchy.permissions.patterns import (
     MAX_PATTERN,
     CommandPattern,
@@ -28,16 +30,15 @@ from pynchy.permissions.patterns import (
     read_pattern,
 )
 from pynchy.permissions.programs import (
-    GUARDS,
     MODULE,
     SCRIPT_RUNNERS,
     acts_for_people,
     base_name,
     names,
+    other_spelling,
     script_of,
-    why_refused,
 )
-from pynchy.rule import Because, Effect, Rule
+from pynchy.rule import Because, Effect, Origin, Rule
 
 _Known = tuple[Rule, Pattern]
 
@@ -49,25 +50,6 @@ _SAYS = {
 _REFUSES = {Effect.ASK: "wants asked each time", Effect.DENY: "denies"}
 
 NO_ALLOW_RULE = Because("the group has no rule that allows anything")
-# What the host offers a `*` for: what follows may only change what is shown, or is the very work.
-_OFFERED: dict[str, str] = {
-    "git": "status diff log show blame ls-files ls-tree rev-parse describe shortlog grep add "
-    "commit cat-file merge-base name-rev rev-list whatchanged count-objects check-ignore",
-    "npm": "ls list view outdated explain why",
-    "cargo": "check build test clippy fmt tree metadata doc bench",
-    "go": "vet list test build version",
-    "docker": "ps images logs inspect version info stats top port diff history",
-    "podman": "ps images logs inspect version info stats top port diff history",
-    "kubectl": "get describe logs top version explain api-resources api-versions cluster-info",
-    "pip": "list show freeze check",
-    "pip3": "list show freeze check",
-    "systemctl": "status list-units list-unit-files is-active is-enabled is-failed show cat",
-}
-# The same of programs that need two words to say what they do.
-_OFFERED_PAIRS: dict[str, str] = {
-    "gh": "pr:view pr:list pr:status pr:diff pr:checks issue:view issue:list issue:status run:view "
-    "run:list repo:view release:list release:view",
-}
 # A rule for one of these would be used for harm sooner than for work.
 _NEVER_OFFERED = names(
     "rm rmdir dd shred mkfs fdisk parted mount umount chmod chown chgrp chattr setfacl ln mv "
@@ -118,9 +100,7 @@ def judge(
 
     Not for the event loop either.
     """
-    known = [
-        (rule, read_pattern(rule.pattern)) for rule in rules if rule.applies_to(session_id, now)
-    ]
+    known = [(rule, _pattern_of(rule)) for rule in rules if rule.applies_to(session_id, now)]
     by_effect = {e: [pair for pair in known if pair[0].effect is e] for e in Effect}
     if call.tool == BASH:
         return _judge_command(by_effect, call, protected)
@@ -132,6 +112,14 @@ def judge(
         if not isinstance(pattern, CommandPattern) and pattern.covers(call, protected):
             return _said_by(rule)
     return _ask(_why_uncovered(call, protected) if by_effect[Effect.ALLOW] else NO_ALLOW_RULE)
+
+
+def _pattern_of(rule: Rule) -> Pattern:
+    """Return what the rule covers: a `*` in the settings is a person's own, and wider."""
+    pattern = read_pattern(rule.pattern)
+    if isinstance(pattern, CommandPattern) and rule.origin is Origin.CARD:
+        return replace(pattern, offered=True)
+    return pattern
 
 
 def describe(pattern: str, effect: Effect = Effect.ALLOW) -> str:
@@ -158,16 +146,17 @@ def _judge_command(
         doubt = _why_not_plain(call)
     except Doubt as exc:
         commands, doubt = exc.commands, Because(f"no rule can tell what it runs ({exc.reason})")
+    spelled = {*commands, *map(other_spelling, commands)}
     for effect in (Effect.DENY, Effect.ASK):
         for rule, pattern in known[effect]:
-            if _speaks_of(pattern, call, commands):
+            if _speaks_of(pattern, call, spelled):
                 return _said_by(rule)
     if doubt is not None:
         return _ask(doubt if known[Effect.ALLOW] else NO_ALLOW_RULE)
     for rule, pattern in known[Effect.DENY] + known[Effect.ASK]:
         # Its words with others between (git -C x push) or before (find -exec git push): a person
         # looks.
-        if isinstance(pattern, CommandPattern) and any(map(pattern.may_hit, commands)):
+        if isinstance(pattern, CommandPattern) and any(map(pattern.may_hit, spelled)):
             words = f"it may be what a rule of the group {_REFUSES[rule.effect]}"
             return Decided(Effect.ASK, (rule,), Because(words, rule.pattern))
     if not known[Effect.ALLOW]:
@@ -314,11 +303,13 @@ def _offered(words: Sequence[str], folder: str) -> tuple[tuple[str, ...], bool] 
         return None
     if _runs_a_file_of(words, folder):
         return None
-    known = _offered_length(words)
-    if known:
-        return (tuple(words[:known]), True) if why_refused(words, known) is None else None
+    known = offered_length(words)
+    if known and why_refused(words, known) is not None:
+        return None
+    if known and why_not_offered(words, known) is None:
+        return tuple(words[:known]), True
     optional = [guard for guard in GUARDS.get(name, ()) if not guard.everything]
-    if any(guard.refuses(words[1:], at_first=False) for guard in optional):
+    if any(guard.refuses(words, 1, whole=True) for guard in optional):
         return None
     return tuple(words), False
 
@@ -340,11 +331,3 @@ def _runs_a_file_of(words: Sequence[str], folder: str) -> bool:
 def _is_at_hand(path: str, folder: str) -> bool:
     is_below = bool(folder) and path.startswith(f"{folder.rstrip('/')}/")
     return not path.startswith("/") or is_below or "/../" in path
-
-
-def _offered_length(words: Sequence[str]) -> int:
-    """Return how many words say what the program does, if a `*` may follow them."""
-    if len(words) > 1 and words[1] in _OFFERED.get(words[0], "").split():
-        return 2
-    pairs = _OFFERED_PAIRS.get(words[0], "").split()
-    return 3 if ":".join(words[1:3]) in pairs else 0

@@ -5,10 +5,13 @@ that rules allow are run by the real bash, in a folder full of traps; every prog
 path and beside it, is a stand-in that notes how it was called.
 """
 
+import re
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -20,8 +23,9 @@ from tests.prove.hostile.fuzzing import Draw, Drawn, Seeded
 from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.commands import parse
+from pynchy.permissions.offers import OFFERS
 from pynchy.permissions.rules import Decided, decide, derive, describe
-from pynchy.rule import Effect, Rule
+from pynchy.rule import Effect, Origin, Rule
 from pynchy.testing import NOON
 
 # What is allowed, and as words: those that a command begins with, and whether others may follow.
@@ -264,9 +268,17 @@ def _command(chance: Draw) -> str:
     return command
 
 
-def _rules(**patterns: Sequence[str]) -> list[Rule]:
+def _rules(origin: Origin = Origin.SETTINGS, **patterns: Sequence[str]) -> list[Rule]:
     return [
-        Rule(f"{effect} {pattern}", Effect(effect), pattern, GroupName("team"), "ana", NOON)
+        Rule(
+            f"{effect} {pattern}",
+            Effect(effect),
+            pattern,
+            GroupName("team"),
+            "ana",
+            NOON,
+            origin=origin,
+        )
         for effect, some in patterns.items()
         for pattern in some
     ]
@@ -320,7 +332,8 @@ def offer(line: str) -> None:
     if pattern is None:
         return
     assert describe(pattern)
-    assert allows(_rules(allow=[pattern]), line), f"{pattern!r} does not cover {line!r}"
+    made = _rules(Origin.CARD, allow=[pattern])
+    assert allows(made, line), f"{pattern!r} does not cover {line!r}"
 
 
 @pytest.mark.timeout(7_200)
@@ -333,6 +346,63 @@ def test_bash_runs_nothing_that_the_rules_do_not_name(shell: Shell, proof: Proof
     assert allowed > count // 50, "the lines are too odd to prove anything"
     assert max(ran) > 1
     proof.report("fuzz: shell lines", inputs=count, ran=allowed, programs=sum(ran), seed=SEED)
+
+
+# Options that do harm, and what can be made of one that does none.
+HARMFUL = (
+    *("--log-file=x", "--local-log", "-r", "-o", "--output", "--user=x", "--as-group", "--kuberc"),
+    *("-F/x", "-t", "-S", "-f", "--runtime=x", "--conmon", "--url", "--out", "-debug-trace=x"),
+    *("-debug-actiongraph", "-exec", "-args", "--config", "--target", "--print-config", "-R"),
+    *("--template=x", "--registry", "--jq", "--host", "--no-verify", "-C", "--exec", "--pager"),
+)
+OPERANDS = ("x", "/x", "../x", "a/../../x", "sEcret", "x@y", "git+https://x", "go-template-file=x")
+
+
+def draw_words(chance: Draw, command: str) -> list[str]:
+    """Return words behind an offered subcommand: listed, damaged and harmful ones."""
+    listed = [*OFFERS[command].options.replace("<n>", "3").split(), "--"]
+    words = []
+    for _ in range(1 + chance.below(4)):
+        option = listed[chance.below(len(listed))].split("|")[0]
+        ways = (
+            *(option, option.rstrip("="), option[:-1], f"{option}x", f"{option}=x", f"-{option}"),
+            *(option[1:], option.upper(), HARMFUL[chance.below(len(HARMFUL))]),
+            OPERANDS[chance.below(len(OPERANDS))],
+        )
+        words.append(ways[chance.below(len(ways))])
+    return words
+
+
+def spelled(command: str) -> re.Pattern[str]:
+    """Return how the options of the list may be written, read in the simplest way."""
+    ways = []
+    for option in OFFERS[command].options.split():
+        name, has_value, values = option.partition("=")
+        way = re.escape(name).replace("<n>", "[0-9]+")
+        known = "|".join(map(re.escape, values.split("|"))) if values else ".*"
+        ways.append(f"{way}(?:=(?:{known}))?" if has_value else way)
+    return re.compile("|".join(ways) or "(?!)", re.DOTALL)
+
+
+def test_a_rule_of_a_card_lets_in_no_option_that_is_not_listed(proof: Proof) -> None:
+    count, allowed = proof.choose(sample=3_000, prove=60_000, everything=600_000), 0
+    commands = sorted(OFFERS)
+
+    for number in range(count):
+        chance = Seeded(SEED * 104_729 + number)
+        command = commands[chance.below(len(commands))]
+        words = draw_words(chance, command)
+        line = f"{command} {shlex.join(words)}"
+        if not allows(_rules(Origin.CARD, allow=[f"Bash({command} *)"]), line):
+            continue
+        allowed += 1
+        own = takewhile(lambda word: word != "--", words)
+        odd = [w for w in own if w.startswith("-") and not spelled(command).fullmatch(w)]
+        assert not odd, f"{line!r} is allowed with {odd}"
+        assert not any("secret" in word.casefold() for word in words if "kubectl" in command), line
+
+    assert allowed > count // 50, "the words are too odd to prove anything"
+    proof.report("fuzz: offered rules", inputs=count, allowed=allowed, seed=SEED)
 
 
 @pytest.mark.timeout(7_200)
