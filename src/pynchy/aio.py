@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 MAX_HOLD_SECONDS = 60.0
 # By so much a wall clock may differ from ours before it is told.
 JUMP_SECONDS = 30.0
+# So much of a group's work may go on that nobody waits for any more.
+_MAX_LEFT_BEHIND = 2
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -42,8 +44,12 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+class NoThread(OSError):
+    """No thread can be had just now."""
+
+
 async def in_own_thread(work: Callable[[], T], name: str) -> T:
-    """Return what the work returns. Raise OSError if no thread can be had: then it is not done.
+    """Return what the work returns. Raise NoThread if none can be had: then it is not done.
 
     A pool that can start no further thread says so, and yet does the work later.
     """
@@ -59,7 +65,7 @@ async def in_own_thread(work: Callable[[], T], name: str) -> T:
     try:
         Thread(target=run, daemon=True, name=name).start()
     except RuntimeError as exc:
-        raise OSError(errno.EAGAIN, str(exc)) from exc
+        raise NoThread(errno.EAGAIN, str(exc)) from exc
     return await asyncio.wrap_future(done)
 
 
@@ -146,7 +152,7 @@ class FairSemaphore:
 
     def _serve(self) -> None:
         """Hand out what is free, to one group after the other."""
-        while group := next(filter(self._may_have_place, self._waiting), None):
+        while (group := next(filter(self._may_have_place, self._waiting), None)) is not None:
             queue = self._waiting.pop(group)
             served = queue.popleft()
             if queue:
@@ -159,6 +165,49 @@ class FairSemaphore:
     def _may_have_place(self, group: GroupName) -> bool:
         is_last = self._free == 1 and self._is_shared
         return self._free > 0 and not (is_last and self._held[group])
+
+
+class FairThreads:
+    """Does work for groups in threads that nothing else needs, in turns of FairSemaphore.
+
+    What takes too long is waited for no more. It counts for its group until it is done: a group
+    that has left too much behind is refused, so that it can neither take all threads nor the
+    processor from others.
+    """
+
+    def __init__(self, most: int, longest_seconds: float, name: str) -> None:
+        self._turns = FairSemaphore(most, longest_seconds)
+        self._longest_seconds = longest_seconds
+        self._name = name
+        # Counted in threads, too.
+        self._lock = Lock()
+        self._running: Counter[GroupName] = Counter()
+
+    async def run(self, group: GroupName, work: Callable[[], T]) -> T:
+        """Return what the work returns. Raise TimeoutError, or OSError if no thread can be had."""
+
+        def counted() -> T:
+            try:
+                return work()
+            finally:
+                self._count(group, -1)
+
+        async with self._turns.turn(group):
+            if self._running[group] >= _MAX_LEFT_BEHIND:
+                raise TimeoutError(f"{group} has too much work that does not end")
+            self._count(group, 1)
+            async with asyncio.timeout(self._longest_seconds):
+                try:
+                    return await in_own_thread(counted, self._name)
+                except NoThread:
+                    self._count(group, -1)
+                    raise
+
+    def _count(self, group: GroupName, more: int) -> None:
+        with self._lock:
+            self._running[group] += more
+            if not self._running[group]:
+                del self._running[group]
 
 
 class _GroupOver(Exception):

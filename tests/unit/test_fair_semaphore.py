@@ -1,11 +1,12 @@
 """Groups take turns at what only so many may do at once."""
 
 import asyncio
+import threading
 
 import pytest
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 
-from pynchy.aio import FairSemaphore
+from pynchy.aio import FairSemaphore, FairThreads
 from pynchy.model import GroupName
 
 A, B, C = GroupName("a"), GroupName("b"), GroupName("c")
@@ -141,3 +142,39 @@ async def test_who_holds_a_place_too_long_holds_up_nobody_and_gives_it_back_once
         await strict.stand(name, A)
 
     assert strict.served == ["a1"]
+
+
+async def test_work_of_one_group_that_never_ends_held_up_the_others() -> None:
+    threads = FairThreads(2, DEADLINE_SECONDS, "test")
+    go = threading.Event()
+    tasks = [asyncio.create_task(threads.run(A, go.wait)) for _ in range(5)]
+    await settle()
+
+    assert await threads.run(B, lambda: "done") == "done"
+
+    go.set()
+    assert await asyncio.gather(*tasks) == [True] * 5
+
+
+async def test_work_that_was_given_up_counts_for_its_group_until_it_ends() -> None:
+    threads = FairThreads(2, 0.01, "test")
+    go = threading.Event()
+    begun: list[None] = []
+
+    def hang() -> None:
+        begun.append(None)
+        go.wait(DEADLINE_SECONDS)
+
+    for _ in range(4):
+        with pytest.raises(TimeoutError):
+            await threads.run(A, hang)
+    assert len(begun) == 2
+
+    go.set()
+    patient = FairThreads(2, DEADLINE_SECONDS, "test")
+    assert await patient.run(B, lambda: "done") == "done"
+
+
+async def test_a_group_without_a_name_has_its_turn_too() -> None:
+    async with FairSemaphore(1).turn(GroupName("")):
+        pass

@@ -600,3 +600,15 @@ def test_bash_runs_exactly_what_was_read(line: str, tmp_path: Path) -> None:
 
     assert not made
     assert ran == expected if "||" not in line else ran <= expected
+
+
+@pytest.mark.parametrize("bomb", ["a)", "]))", ")!", "a?", ";,", ";>", "a}", "a\n"])
+def test_a_line_that_the_parser_chokes_on_is_refused_before_it_is_parsed(bomb: str) -> None:
+    with pytest.raises(Doubt, match="too many special characters"):
+        parse(bomb * (MAX_LENGTH // len(bomb)))
+
+
+def test_what_is_quoted_may_have_many_special_characters() -> None:
+    text = "Mend it; see (a), b! and c?\n" * 100
+
+    assert parse(f"git commit -m '{text}'") == (("git", "commit", "-m", text),)

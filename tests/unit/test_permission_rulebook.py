@@ -150,7 +150,7 @@ async def test_a_rule_that_is_revoked_while_it_is_looked_at_allows_nothing(
         go_on.wait(DEADLINE_SECONDS)
         return decided
 
-    monkeypatch.setattr("pynchy.permissions.rulebook.judge", slowly)
+    monkeypatch.setattr("pynchy.permissions.judging.judge", slowly)
     deciding = asyncio.create_task(said(book))
     await asyncio.to_thread(looked_at.wait, DEADLINE_SECONDS)
 
@@ -249,7 +249,7 @@ async def test_without_the_parser_of_commands_a_host_starts_and_everything_is_as
 
     assert "the parser of commands cannot be loaded" in (book.problem() or "")
     assert await said(book) is None
-    assert await book.offer(STATUS) is None
+    assert await book.offer(STATUS, "team") is None
 
 
 async def test_a_file_that_was_mended_counts_without_a_restart(world: World) -> None:
@@ -320,7 +320,7 @@ async def test_whatever_fails_while_a_rule_is_looked_for_is_asked(
     def broken(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("pynchy.permissions.rulebook.judge", broken)
+    monkeypatch.setattr("pynchy.permissions.judging.judge", broken)
 
     assert await said(book) is None
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pynchy.calls import ToolCall
 from pynchy.model import GroupName, SessionId
 from pynchy.permissions.files import Protected
+from pynchy.permissions.links import MAX_STEPS
 from pynchy.permissions.patterns import PatternProblem, read_pattern
 from pynchy.permissions.rules import decide, derive, describe, judge
 from pynchy.rule import Effect, Origin, Rule
@@ -878,3 +879,115 @@ def test_what_a_denial_covers_leaves_nothing_out() -> None:
 def test_a_pattern_that_cannot_be_read_says_what_is_wrong(pattern: str, advice: str) -> None:
     with pytest.raises(PatternProblem, match=re.escape(advice)):
         read_pattern(pattern)
+
+
+def several(*paths: str) -> ToolCall:
+    return ToolCall("codex", "MultiEdit", {"paths": list(paths)}, CWD)
+
+
+def test_a_file_was_looked_up_again_for_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk(looked_up))
+    rules = [rule("deny", f"Edit(infra{number}/**)") for number in range(30)]
+
+    assert said(several("/a/b/c", "/a/b/d"), *rules) is None
+
+    assert sorted(looked_up) == sorted({*looked_up})
+    assert {"/a/b/c", "/a/b/d"} <= {*looked_up}
+
+
+class _Disk:
+    """The disk, with every name that is looked up there; `links` are on it."""
+
+    def __init__(self, looked_up: list[str], links: dict[str, str] | None = None) -> None:
+        self._looked_up = looked_up
+        self._links = links or {}
+
+    def readlink(self, path: str) -> str:
+        self._looked_up.append(path)
+        if path in self._links:
+            return self._links[path]
+        raise OSError
+
+
+def test_a_call_with_thousands_of_paths_cost_seconds_to_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk(looked_up))
+    many = several(*(f"/{'a/' * 30}{n}/b/c/d/e/f/g" for n in range(3_000)))
+
+    decided = judge([rule("allow", "Edit"), rule("deny", "Edit(infra/**)")], many, "s1", NOW)
+
+    assert decided.effect is Effect.ASK
+    assert decided.because.words == "it names more files than rules look at"
+    assert len(looked_up) <= MAX_STEPS
+
+
+def test_a_denied_file_behind_many_others_is_never_allowed() -> None:
+    padding = [f"/{'a/' * 60}{n}" for n in range(1_500)]
+    rules = (rule("allow", "MultiEdit"), rule("deny", "Edit(infra/**)"))
+
+    assert said(several(f"{CWD}/infra/x", *padding), *rules) == "deny"
+    assert said(several(*padding, f"{CWD}/infra/x"), *rules) is None
+
+
+def test_links_that_lead_to_links_without_end_cost_no_more_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_up: list[str] = []
+    # Each names all of the next level: followed to the end, there are millions.
+    links = {f"/l{level}": f"/l{level + 1}/../" * 300 for level in range(30)}
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk(looked_up, links))
+    rules = [rule("allow", "Read(/**)"), rule("deny", "Read(/l0)")]
+
+    assert said(call("Read", "/l1/x"), *rules) is None
+    assert said(call("Read", "/l0"), *rules) == "deny"
+    assert len(looked_up) <= 2 * MAX_STEPS
+
+
+def test_a_link_in_a_circle_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "here").symlink_to(tmp_path / "there")
+    (tmp_path / "there").symlink_to(tmp_path / "here")
+
+    assert said(call("Read", f"{tmp_path}/here/x"), rule("allow", f"Read({tmp_path}/**)")) is None
+
+
+def test_a_thousand_words_in_a_deep_folder_cost_seconds_to_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_up: list[str] = []
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk(looked_up))
+    words = " ".join(f"w{number}" for number in range(800))
+    protected = Protected(("/srv/pynchy",))
+    deep = "/" + "/".join(["x"] * 90)
+
+    asked = call("Bash", f"echo {words}", deep)
+    assert said(asked, rule("allow", "Bash(echo *)"), protected=protected) == "allow"
+
+    assert len(looked_up) < 90 + 2 * 800
+
+
+def test_a_command_with_more_paths_than_are_looked_at_is_asked() -> None:
+    protected = Protected(("/srv/pynchy",))
+    asked = call("Bash", f"echo --x={'a/' * 2_400}")
+
+    decided = judge([rule("allow", "Bash(echo *)")], asked, "s1", NOW, protected)
+
+    assert (decided.effect, decided.rules) == (Effect.ASK, ())
+    assert decided.because.words == "it names more files than rules look at"
+
+
+@given(
+    glob=st.lists(st.sampled_from(["a", "b", "**", "*", "a*"]), min_size=1, max_size=6),
+    path=st.lists(st.sampled_from(["a", "b", "ab", "c"]), min_size=1, max_size=7),
+)
+@settings(max_examples=300)
+def test_a_denied_glob_means_what_an_allowed_one_means(glob: list[str], path: list[str]) -> None:
+    pattern, asked = f"Edit(/{'/'.join(glob)})", call("Edit", "/no-such-" + "/".join(path))
+    pattern = pattern.replace("(/", "(/no-such-", 1) if glob[0] not in {"**", "*"} else pattern
+
+    allowed = said(asked, rule("allow", pattern))
+    denied = said(asked, rule("deny", pattern))
+
+    assert (allowed is None) == (denied is None)

@@ -43,9 +43,10 @@ from pynchy.permissions.card import (
     is_granted,
     permission_question,
 )
+from pynchy.permissions.judging import NOT_JUDGED
 from pynchy.permissions.rulebook import MAX_SESSION_RULE, RuleBook
 from pynchy.permissions.rules import NO_ALLOW_RULE, Decided, describe
-from pynchy.rule import Because, Effect, Grant, Rule
+from pynchy.rule import Effect, Grant, Rule
 
 log = logging.getLogger(__name__)
 
@@ -74,28 +75,18 @@ class PermissionRules:
         call = pending.call
         if call is None:
             return pending, None
-        decided = await self._book.decide(
-            call, pending.group, pending.session_id, pending.request_id
-        )
-        if decided is not None and decided.effect is not Effect.ASK:
-            return pending, self._by_rule(pending, decided)
+        said = await self._book.weigh(call, pending.group, pending.session_id, pending.request_id)
+        if said.effect is not Effect.ASK:
+            return pending, self._by_rule(pending, said)
         if granted := await self._use_grant(pending, call):
             return pending, self._by_grant(pending, granted)
         # Who wants to be asked each time is offered no rule: it would not count.
-        pattern = await self._book.offer(call) if decided is None else None
+        pattern = await self._book.offer(call, pending.group) if not said.rules else None
         offered = self._covers(pending, pattern) if pattern else ("", "")
-        question = permission_question(call, *offered, await self._why_asked(pending, call))
+        # Why no rule has answered; nothing where there is none that could have.
+        because = said.because if said.because != NO_ALLOW_RULE else None
+        question = permission_question(call, *offered, because)
         return replace(pending, questions=(question,), offered_rule=pattern or ""), None
-
-    async def _why_asked(self, pending: PendingQuestion, call: ToolCall) -> Because | None:
-        """Return why no rule has answered; None where there is none that could have."""
-        try:
-            said = await self._book.foresee(call, pending.group, pending.session_id)
-        except Exception:
-            log.exception("rules.not_explained", extra={"group": pending.group})
-            return None  # whatever fails, a person is asked
-        is_known = said.effect is Effect.ASK and said.because != NO_ALLOW_RULE
-        return said.because if is_known else None
 
     async def check_edited(
         self, pending: PendingQuestion, edited: object
@@ -110,6 +101,8 @@ class PermissionRules:
         said = await self._book.foresee(
             replace(call, input=given), pending.group, pending.session_id
         )
+        if said.because == NOT_JUDGED:
+            raise InvalidReply("edited: the rules cannot be looked at just now; try again")
         if said.effect is Effect.DENY:
             rule = said.rules[0]
             covered = describe(rule.pattern, rule.effect)

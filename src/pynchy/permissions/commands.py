@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]
 
 MAX_LENGTH = 5_000
-# More of these take the parser longer than it may hold up others.
+# More of these take the parser longer than it may hold up others: of the first anywhere, of all but
+# plain words outside of quotes, where each may be an error that it tries to mend.
 _MARKS = re.compile(r"[|<({`$\[]")
+_NO_MARKS = re.compile(
+    r"""[A-Za-z0-9_@%+=:,./^~\ \t-]+ | \\. | '[^']*' | "(?:[^"\\$`]|\\.)*\"""", re.VERBOSE
+)
 _MAX_MARKS = 200
 _MAX_COMMANDS = 50
 _MAX_DEPTH = 3
@@ -129,7 +133,7 @@ def _tree(command: str) -> Node:
     """Return the tree of a line that can be looked at. Raise Doubt."""
     if len(command) > MAX_LENGTH:
         raise Doubt(f"it is longer than {MAX_LENGTH} characters")
-    if len(_MARKS.findall(command)) > _MAX_MARKS:
+    if len(_MARKS.findall(command)) > _MAX_MARKS or _count_odd(command) > _MAX_MARKS:
         raise Doubt("it has too many special characters")
     if _UNSEEN.search(command):
         raise Doubt("it has hidden or control characters")
@@ -139,6 +143,11 @@ def _tree(command: str) -> Node:
     if root.has_error:
         raise Doubt("it cannot be parsed")
     return root
+
+
+def _count_odd(command: str) -> int:
+    """Return how many characters are neither of plain words nor quoted."""
+    return len(_NO_MARKS.sub("", command))
 
 
 @cache

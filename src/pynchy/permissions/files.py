@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Self
 
-from pynchy.calls import ToolCall
+from pynchy.permissions.links import LinkReader
 from pynchy.unicode_safety import CONTROLS, HIDDEN, SURROGATES
 
 _UNSEEN = re.compile(f"[\t\n{CONTROLS}{HIDDEN}{SURROGATES}]")
@@ -54,10 +53,6 @@ _SENSITIVE_NAMES = (
 _SENSITIVE = frozenset(_SENSITIVE_NAMES.split())
 
 
-class UnclearFile(Exception):
-    """It cannot be told which file is meant."""
-
-
 @dataclass(frozen=True, slots=True)
 class Protected:
     """The host's own files and folders, and what lies in them that is the agents' own."""
@@ -89,33 +84,31 @@ class Place:
     path: str
 
 
-def places_of(call: ToolCall) -> tuple[Place, ...]:
-    """Return the call's file as it is written, and as links lead to it. Raise UnclearFile."""
-    match call.paths():
-        case (path,):
-            return _places(path, call.cwd)
-    raise UnclearFile
-
-
-def all_places_of(call: ToolCall) -> Iterator[Place]:
-    """Yield the places of every file that the call may be about, as far as they can be told."""
-    for path in call.paths():
-        with suppress(UnclearFile):
-            yield from _places(path, call.cwd)
-
-
-def _places(path: str, folder: str) -> tuple[Place, ...]:
+def written_place(path: str, folder: str) -> Place | None:
+    """Return the file of a call as it is written; None if it cannot be told which is meant."""
     if not _is_plain(path) or path.startswith("~"):
-        raise UnclearFile
-    cwd = folder if folder.startswith("/") and _is_plain(folder) else ""
-    if not path.startswith("/"):
-        if not cwd:
-            raise UnclearFile
-        path = f"{cwd}/{path}"
-    written = Place(normal(cwd) if cwd else "", normal(path))
-    # Not of the normal path: what `..` means depends on the links before it.
-    real = Place(_real(cwd) if cwd else "", _real(path))
-    return (written,) if real.path == written.path else (written, real)
+        return None
+    cwd = _usable(folder)
+    if not path.startswith("/") and not cwd:
+        return None
+    return Place(normal(cwd) if cwd else "", normal(_joined(path, cwd)))
+
+
+def real_place(path: str, folder: str, links: LinkReader) -> Place:
+    """Return the file, of which the written place is known, as links lead to it. Raise LostTrack.
+
+    Not of the normal path: what `..` means depends on the links before it.
+    """
+    cwd = _usable(folder)
+    return Place(links.real(cwd) if cwd else "", links.real(path, cwd))
+
+
+def _usable(folder: str) -> str:
+    return folder if folder.startswith("/") and _is_plain(folder) else ""
+
+
+def _joined(path: str, folder: str) -> str:
+    return path if path.startswith("/") else f"{folder}/{path}"
 
 
 def covers(glob: str, place: Place, protected: Protected) -> bool:
@@ -125,7 +118,7 @@ def covers(glob: str, place: Place, protected: Protected) -> bool:
         return False
     if not glob.startswith("/") and any(map(is_sensitive, place.cwd.split("/"))):
         return False  # an agent says itself which folder it is in
-    return _fits(segments, tuple(place.path.split("/")[1:]), strict=True)
+    return _surely_fits(segments, tuple(place.path.split("/")[1:]))
 
 
 def hits(glob: str, place: Place) -> bool:
@@ -134,8 +127,7 @@ def hits(glob: str, place: Place) -> bool:
     A relative one does at any depth: an agent says itself which folder it is in.
     """
     anchored = glob.removeprefix("/") if glob.startswith("/") else f"{ANY_DEPTH}/{glob}"
-    path = tuple(place.path.casefold().split("/")[1:])
-    return _fits(tuple(anchored.casefold().split("/")), path, strict=False)
+    return _may_fit(anchored.casefold().split("/"), place.path.casefold().split("/")[1:])
 
 
 def is_open(place: Place, protected: Protected) -> bool:
@@ -143,14 +135,22 @@ def is_open(place: Place, protected: Protected) -> bool:
     return not protected.has(place.path) and not any(map(is_sensitive, place.path.split("/")))
 
 
-def names_protected(words: Sequence[str], cwd: str, protected: Protected) -> bool:
-    """True if a word of a command is, or has in it, the path of something protected."""
+def names_protected(
+    words: Sequence[str], cwd: str, protected: Protected, links: LinkReader
+) -> bool:
+    """True if a word of a command is, or has in it, the path of something protected.
+
+    Raise LostTrack.
+    """
     if not protected.paths:
         return False
     parts = {text for word in words for text in (word, word.partition("=")[2], _from_slash(word))}
-    folder = cwd if cwd.startswith("/") and _is_plain(cwd) else ""
-    paths = [text if text.startswith("/") else f"{folder}/{text}" for text in parts if text]
-    return any(protected.has(normal(p)) or protected.has(os.path.realpath(p)) for p in paths)
+    folder = _usable(cwd)
+    return any(
+        protected.has(normal(_joined(text, folder))) or protected.has(links.real(text, folder))
+        for text in parts
+        if text
+    )
 
 
 def may_be_relative(word: str) -> bool:
@@ -207,13 +207,6 @@ def normal(path: str) -> str:
     return "/" + posixpath.normpath(path).lstrip("/")
 
 
-def _real(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError) as exc:
-        raise UnclearFile from exc
-
-
 def _is_in(path: str, folders: Sequence[str]) -> bool:
     below = f"{path.casefold()}/"
     return any(below.startswith(f"{folder.casefold().rstrip('/')}/") for folder in folders)
@@ -237,7 +230,7 @@ def _literally(part: str) -> str:
     return _WILD.sub(lambda found: f"[{found[0]}]", part)
 
 
-def _fits(glob: tuple[str, ...], path: tuple[str, ...], *, strict: bool) -> bool:
+def _surely_fits(glob: tuple[str, ...], path: tuple[str, ...]) -> bool:
     @cache
     def fits(g: int, p: int) -> bool:
         if g == len(glob):
@@ -245,13 +238,35 @@ def _fits(glob: tuple[str, ...], path: tuple[str, ...], *, strict: bool) -> bool
         if glob[g] == ANY_DEPTH:
             if fits(g + 1, p):
                 return True
-            return p < len(path) and not (strict and is_sensitive(path[p])) and fits(g, p + 1)
-        return p < len(path) and _part_fits(glob[g], path[p], strict) and fits(g + 1, p + 1)
+            return p < len(path) and not is_sensitive(path[p]) and fits(g, p + 1)
+        return p < len(path) and _part_is_named(glob[g], path[p]) and fits(g + 1, p + 1)
 
     return fits(0, 0)
 
 
-def _part_fits(part: str, name: str, strict: bool) -> bool:  # noqa: FBT001 - of _fits alone
-    if strict and _is_wild(part) and is_sensitive(name) and part != _literally(name):
+def _part_is_named(part: str, name: str) -> bool:
+    if _is_wild(part) and is_sensitive(name) and part != _literally(name):
         return False
-    return part == name or fnmatchcase(name, part)
+    return _part_fits(part, name)
+
+
+def _may_fit(glob: Sequence[str], path: Sequence[str]) -> bool:
+    """True if the parts fit. Only the last `**` is ever tried again, so that it takes no time."""
+    g = p = 0
+    after_any, tried = 0, 0
+    while p < len(path):
+        if g < len(glob) and glob[g] == ANY_DEPTH:
+            g += 1
+            after_any, tried = g, p
+        elif g < len(glob) and _part_fits(glob[g], path[p]):
+            g, p = g + 1, p + 1
+        elif after_any:
+            tried += 1
+            g, p = after_any, tried
+        else:
+            return False
+    return all(part == ANY_DEPTH for part in glob[g:])
+
+
+def _part_fits(part: str, name: str) -> bool:
+    return part == name or (_is_wild(part) and fnmatchcase(name, part))

@@ -11,12 +11,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import urlsplit
 
-from pynchy.calls import BASH, EDITING, FILE_TOOLS, READ, WEB_FETCH, ToolCall
+from pynchy.calls import BASH, EDITING, FILE_TOOLS, READ, WEB_FETCH
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, words_of
 from pynchy.permissions.guards import is_guarded, why_no_star, why_refused
+from pynchy.permissions.judged_call import HOST, JudgedCall
 from pynchy.permissions.offers import why_not_offered
 from pynchy.permissions.programs import base_name, renames_subcommands
 
@@ -26,10 +26,6 @@ _FORM = re.compile(r"([A-Za-z_][A-Za-z0-9_.:/-]{0,199})(?:\((.*)\)(?: in (/[^()]
 _SERVER = re.compile(r"mcp__[A-Za-z0-9_.-]+\*")
 _WHOLE_SERVER = re.compile(r"mcp__(?:(?!__)[A-Za-z0-9_.-])+")
 _MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
-_HOST = re.compile(
-    r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-)
-_URL = re.compile(r"[\x21-\x7e]{1,4096}")
 _DOMAIN = "domain:"
 _MAX_HOST = 253
 _EXAMPLES = (
@@ -50,16 +46,17 @@ class ToolPattern:
     name: str
     is_prefix: bool = False
 
-    def covers(self, call: ToolCall, protected: files.Protected) -> bool:
+    def covers(self, call: JudgedCall) -> bool:
         """True if it surely covers the call."""
         begins = self.is_prefix and bool(self.name) and call.tool.startswith(self.name)
-        if (call.tool != self.name and not begins) or not call.is_plain():
+        if (call.tool != self.name and not begins) or not call.is_plain:
             return False
         if call.tool in FILE_TOOLS:
-            return _all_open(call, protected)
-        return call.tool != WEB_FETCH or host_of(call) is not None
+            places = call.places
+            return bool(places) and all(files.is_open(one, call.protected) for one in places)
+        return call.tool != WEB_FETCH or call.host is not None
 
-    def hits(self, call: ToolCall) -> bool:
+    def hits(self, call: JudgedCall) -> bool:
         """True if it may mean the call."""
         # What a program tells people of a call stands in quotes, and may name what is denied.
         told = call.tool.strip("“”")
@@ -173,20 +170,17 @@ class FilePattern:
     tool: str
     glob: str
 
-    def covers(self, call: ToolCall, protected: files.Protected) -> bool:
+    def covers(self, call: JudgedCall) -> bool:
         """True if it surely covers the call."""
-        try:
-            is_meant = call.tool == self.tool and call.is_plain()
-            places = files.places_of(call) if is_meant else ()
-        except files.UnclearFile:
+        if call.tool != self.tool or not call.is_plain or not call.places:
             return False
-        return bool(places) and all(files.covers(self.glob, place, protected) for place in places)
+        return all(files.covers(self.glob, place, call.protected) for place in call.places)
 
-    def hits(self, call: ToolCall) -> bool:
+    def hits(self, call: JudgedCall) -> bool:
         """True if it may mean the call: whoever may not edit may not write either."""
         if call.tool != self.tool and not {call.tool, self.tool} <= EDITING:
             return False
-        return any(files.hits(self.glob, place) for place in files.all_places_of(call))
+        return any(files.hits(self.glob, place) for place in call.all_places)
 
     def describe(self) -> str:
         """Say what it covers."""
@@ -200,20 +194,14 @@ class DomainPattern:
     host: str
     below: bool = False
 
-    def covers(self, call: ToolCall, protected: files.Protected) -> bool:
+    def covers(self, call: JudgedCall) -> bool:
         """True if it surely covers the call."""
-        del protected
-        host = host_of(call)
-        is_meant = call.tool == WEB_FETCH and call.is_plain()
-        return is_meant and host is not None and self._is(host)
+        is_meant = call.tool == WEB_FETCH and call.is_plain
+        return is_meant and call.host is not None and self._is(call.host)
 
-    def hits(self, call: ToolCall) -> bool:
+    def hits(self, call: JudgedCall) -> bool:
         """True if it may mean the call."""
-        try:
-            host = urlsplit(call.text("url") or "").hostname or ""
-        except ValueError:
-            return False
-        return call.tool == WEB_FETCH and self._is(host.casefold().rstrip("."))
+        return call.tool == WEB_FETCH and self._is(call.told_host)
 
     def _is(self, host: str) -> bool:
         return host.endswith(f".{self.host}") if self.below else host == self.host
@@ -312,31 +300,9 @@ def _command_pattern(tool: str, body: str, folder: str) -> CommandPattern:
 def _domain_pattern(body: str) -> DomainPattern:
     name = body.removeprefix(_DOMAIN).casefold()
     host = name.removeprefix("*.")
-    if not body.startswith(_DOMAIN) or not _HOST.fullmatch(host) or len(host) > _MAX_HOST:
+    if not body.startswith(_DOMAIN) or not HOST.fullmatch(host) or len(host) > _MAX_HOST:
         raise PatternProblem('has no usable host; write "WebFetch(domain:docs.python.org)"')
     return DomainPattern(host, below=name.startswith("*."))
-
-
-def _all_open(call: ToolCall, protected: files.Protected) -> bool:
-    try:
-        return all(files.is_open(place, protected) for place in files.places_of(call))
-    except files.UnclearFile:
-        return False
-
-
-def host_of(call: ToolCall) -> str | None:
-    """Return the host of a plain address, which every program reads in the same way."""
-    url = call.text("url") or ""
-    if not _URL.fullmatch(url) or "\\" in url:
-        return None
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    # No user, no port, no brackets: then all of it is the host.
-    host = parts.netloc.casefold()
-    is_web = parts.scheme in {"http", "https"}
-    return host if is_web and _HOST.fullmatch(host) else None
 
 
 def as_text(words: Sequence[str], *, further: bool, folder: str = "") -> str:

@@ -16,15 +16,17 @@ from pathlib import Path
 from threading import Lock
 from typing import Protocol, TypeVar
 
+from pynchy.aio import FairSemaphore
 from pynchy.calls import ToolCall
 from pynchy.config import Settings
 from pynchy.errors import RuleRefused, UnknownRule
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.permissions.files import Protected
+from pynchy.permissions.judging import NOT_JUDGED, Judges
 from pynchy.permissions.patterns import PatternProblem
 from pynchy.permissions.rule_file import RuleFile, UnreadableRules
-from pynchy.permissions.rules import Decided, derive, judge
+from pynchy.permissions.rules import Decided
 from pynchy.permissions.settings_rules import check_pattern, settings_rules
 from pynchy.rule import Because, Effect, Grant, Origin, Rule
 
@@ -37,6 +39,7 @@ MAX_RULES = 500
 # A rule for one session, and the memory that one was revoked.
 MAX_SESSION_RULE = timedelta(days=30)
 _UNUSABLE = Because("no rule can allow anything just now (pynchy doctor says why)")
+_CHANGED = Because("a rule that allowed it was revoked in this moment")
 
 
 class EventLog(Protocol):
@@ -63,19 +66,20 @@ class RuleBook:
         self._events = events
         self._now = now
         # The host's own files are covered by no pattern that does not name them.
-        self._protected = Protected.of_host(data, settings_file)
+        self._judges = Judges(Protected.of_host(data, settings_file))
         self._settings = {_key(rule): rule for rule in settings_rules(settings, now())}
         # None while the file has not been read, or cannot be.
         self._kept: dict[_Key, Rule] | None = None
         self._grants: dict[_Key, Grant] = {}
         self._problem: str | None = None
-        self._turn = asyncio.Lock()
+        self._turns = FairSemaphore(1)
         # Held in threads: one goes on when whoever waits for it is cancelled.
         self._writing = Lock()
 
     async def load(self) -> None:
         """Read the file. What is wrong with it is told by `problem`."""
-        await self._in_thread(lambda: None)
+        if self._kept is None:
+            await self._in_thread(lambda: None)
 
     def problem(self) -> str | None:
         """Say why no rule allows anything just now, in words for a person."""
@@ -99,45 +103,49 @@ class RuleBook:
         return sorted(listed, key=lambda rule: (rule.origin is Origin.CARD, rule.group))
 
     async def decide(
-        self,
-        call: ToolCall,
-        group: str,
-        session_id: str,
-        request_id: RequestId | None = None,
+        self, call: ToolCall, group: str, session_id: str, request_id: RequestId | None = None
     ) -> Decided | None:
         """Return what the group's rules say of the call, and count that; None means: ask."""
+        said = await self.weigh(call, group, session_id, request_id)
+        return said if said.rules else None
+
+    async def weigh(
+        self, call: ToolCall, group: str, session_id: str, request_id: RequestId | None = None
+    ) -> Decided:
+        """Return what the group's rules say of the call and why, and count that; by none: ask."""
         try:
-            await self.load()
-            # Not in turn: a call that takes long to judge must not hold up the others.
-            found = await asyncio.to_thread(self._judge, call, group, session_id)
-            decided = await self._in_thread(lambda: self._count(found, session_id))
+            found = await self._judge(call, group, session_id)
+            if not found.rules:
+                return self._if_usable(found)
+            decided = await self._in_thread(lambda: self._count(found, session_id), group)
         except Exception:
             log.exception("rules.failed", extra={"group": group})
-            return None  # whatever fails, a person is asked
-        if decided is None:
-            return None
+            return Decided.to_ask(NOT_JUDGED)  # whatever fails, a person is asked
         for rule in decided.rules:
             self._publish(EventKind.RULE_USED, rule, f"rule {rule.short_id}", request_id)
-        if decided.effect is Effect.ALLOW and self._events.problem:
-            return None
-        return decided
+        is_written = decided.effect is not Effect.ALLOW or not self._events.problem
+        return decided if is_written else Decided.to_ask(_UNUSABLE)
 
     async def foresee(self, call: ToolCall, group: str, session_id: str) -> Decided:
         """Return what the group's rules say of the call and why, and count nothing."""
+        return self._if_usable(await self._judge(call, group, session_id))
+
+    async def offer(self, call: ToolCall, group: str) -> str | None:
+        """Return the pattern of the rule to offer for calls like this one, if there is one."""
+        return await self._judges.offer(call, group)
+
+    async def _judge(self, call: ToolCall, group: str, session_id: str) -> Decided:
         await self.load()
-        said = await asyncio.to_thread(self._judge, call, group, session_id)
+        # Not in turn: a call that takes long to judge must not hold up the others.
+        return await self._judges.judge(
+            call, group, session_id, lambda: self._of_group(group), self._now()
+        )
+
+    def _if_usable(self, said: Decided) -> Decided:
         unwritten = said.effect is Effect.ALLOW and self._events.problem
         if (self._problem or unwritten) and said.effect is not Effect.DENY:
-            return Decided(Effect.ASK, (), _UNUSABLE)
+            return Decided.to_ask(_UNUSABLE)
         return said
-
-    async def offer(self, call: ToolCall) -> str | None:
-        """Return the pattern of the rule to offer for calls like this one, if there is one."""
-        try:
-            return await asyncio.to_thread(derive, call, self._protected)
-        except Exception:
-            log.exception("rules.no_offer")
-            return None  # whatever fails, a person is asked
 
     async def add(self, rule: Rule) -> Rule:
         """Keep the rule, and return it as it is kept; one of that id is returned as it is.
@@ -210,13 +218,13 @@ class RuleBook:
         except (OSError, RuleRefused) as exc:
             log.warning("rules.use_not_written", extra={"why": str(exc)})
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T], group: str = "") -> T:
         def alone() -> T:
             with self._writing:
                 self._read()
                 return work()
 
-        async with self._turn:
+        async with self._turns.turn(GroupName(group)):
             return await asyncio.to_thread(alone)
 
     def _read(self) -> None:
@@ -270,14 +278,11 @@ class RuleBook:
         used = [_with_uses(rule, kept.get(key)) for key, rule in self._settings.items()]
         return [*used, *(rule for rule in kept.values() if rule.origin is Origin.CARD)]
 
-    def _judge(self, call: ToolCall, group: str, session_id: str) -> Decided:
-        rules = [rule for rule in self._all() if rule.group == group]
-        return judge(rules, call, session_id, self._now(), self._protected)
+    def _of_group(self, group: str) -> list[Rule]:
+        return [rule for rule in self._all() if rule.group == group]
 
-    def _count(self, decided: Decided, session_id: str) -> Decided | None:
-        """Write down that the rules were used, if there are any and they still count."""
-        if not decided.rules:
-            return None
+    def _count(self, decided: Decided, session_id: str) -> Decided:
+        """Write down that the rules were used, if they still count; ask if what allows does not."""
         now, keys = self._now(), {_key(rule) for rule in decided.rules}
         current = [rule for rule in self._all() if _key(rule) in keys]
         used = [
@@ -289,9 +294,9 @@ class RuleBook:
             self._write(used)
         except (OSError, RuleRefused) as exc:
             log.warning("rules.use_not_written", extra={"why": str(exc)})
-            return None if decided.effect is Effect.ALLOW else decided
+            return Decided.to_ask(_UNUSABLE) if decided.effect is Effect.ALLOW else decided
         if len(used) < len(keys):
-            return None  # one was revoked meanwhile
+            return Decided.to_ask(_CHANGED)
         return replace(decided, rules=tuple(used))
 
     def _use_grant(self, wanted: Grant, newest: Iterable[Grant]) -> Grant | None:

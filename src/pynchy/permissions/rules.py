@@ -12,12 +12,15 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Self
 
 from pynchy.calls import BASH, FILE_TOOLS, WEB_FETCH, ToolCall
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, parse
 from pynchy.permissions.files import NOTHING, Protected
 from pynchy.permissions.guards import GUARDS, why_refused
+from pynchy.permissions.judged_call import JudgedCall
+from pynchy.permissions.links import TooManySteps
 from pynchy.permissions.offers import offered_length, why_not_offered
 from pynchy.permissions.patterns import (
     MAX_PATTERN,
@@ -26,7 +29,6 @@ from pynchy.permissions.patterns import (
     PatternProblem,
     ToolPattern,
     as_text,
-    host_of,
     read_pattern,
 )
 from pynchy.permissions.programs import (
@@ -73,6 +75,11 @@ class Decided:
     rules: tuple[Rule, ...]
     because: Because
 
+    @classmethod
+    def to_ask(cls, because: Because) -> Self:
+        """Return that no rule speaks, and so a person is asked."""
+        return cls(Effect.ASK, (), because)
+
 
 def decide(
     rules: Iterable[Rule],
@@ -101,17 +108,20 @@ def judge(
     Not for the event loop either.
     """
     known = [(rule, _pattern_of(rule)) for rule in rules if rule.applies_to(session_id, now)]
+    if not known:
+        return Decided.to_ask(NO_ALLOW_RULE)
     by_effect = {e: [pair for pair in known if pair[0].effect is e] for e in Effect}
+    judged = JudgedCall(call, protected)
     if call.tool == BASH:
-        return _judge_command(by_effect, call, protected)
+        return _judge_command(by_effect, judged)
     for effect in (Effect.DENY, Effect.ASK):
         for rule, pattern in by_effect[effect]:
-            if not isinstance(pattern, CommandPattern) and pattern.hits(call):
+            if not isinstance(pattern, CommandPattern) and pattern.hits(judged):
                 return _said_by(rule)
     for rule, pattern in by_effect[Effect.ALLOW]:
-        if not isinstance(pattern, CommandPattern) and pattern.covers(call, protected):
+        if not isinstance(pattern, CommandPattern) and pattern.covers(judged):
             return _said_by(rule)
-    return _ask(_why_uncovered(call, protected) if by_effect[Effect.ALLOW] else NO_ALLOW_RULE)
+    return Decided.to_ask(_why_uncovered(judged) if by_effect[Effect.ALLOW] else NO_ALLOW_RULE)
 
 
 def _pattern_of(rule: Rule) -> Pattern:
@@ -134,25 +144,20 @@ def _said_by(rule: Rule) -> Decided:
     return Decided(rule.effect, (rule,), Because(_SAYS[rule.effect], rule.pattern))
 
 
-def _ask(because: Because) -> Decided:
-    return Decided(Effect.ASK, (), because)
-
-
-def _judge_command(
-    known: dict[Effect, list[_Known]], call: ToolCall, protected: Protected
-) -> Decided:
+def _judge_command(known: dict[Effect, list[_Known]], judged: JudgedCall) -> Decided:
+    call = judged.call
     try:
         commands = parse(call.text("command") or "")
-        doubt = _why_not_plain(call)
+        doubt = _why_not_plain(judged)
     except Doubt as exc:
         commands, doubt = exc.commands, Because(f"no rule can tell what it runs ({exc.reason})")
     spelled = {*commands, *map(other_spelling, commands)}
     for effect in (Effect.DENY, Effect.ASK):
         for rule, pattern in known[effect]:
-            if _speaks_of(pattern, call, spelled):
+            if _speaks_of(pattern, judged, spelled):
                 return _said_by(rule)
     if doubt is not None:
-        return _ask(doubt if known[Effect.ALLOW] else NO_ALLOW_RULE)
+        return Decided.to_ask(doubt if known[Effect.ALLOW] else NO_ALLOW_RULE)
     for rule, pattern in known[Effect.DENY] + known[Effect.ASK]:
         # Its words with others between (git -C x push) or before (find -exec git push): a person
         # looks.
@@ -160,13 +165,13 @@ def _judge_command(
             words = f"it may be what a rule of the group {_REFUSES[rule.effect]}"
             return Decided(Effect.ASK, (rule,), Because(words, rule.pattern))
     if not known[Effect.ALLOW]:
-        return _ask(NO_ALLOW_RULE)
-    if any(files.names_protected(words, call.cwd, protected) for words in commands):
-        return _ask(Because("it names files of the host itself"))
+        return Decided.to_ask(NO_ALLOW_RULE)
+    if why := judged.why_off_limits(commands):
+        return Decided.to_ask(Because(why))
     return _allow(known[Effect.ALLOW], commands, call.cwd)
 
 
-def _speaks_of(pattern: Pattern, call: ToolCall, commands: Iterable[Words]) -> bool:
+def _speaks_of(pattern: Pattern, call: JudgedCall, commands: Iterable[Words]) -> bool:
     if isinstance(pattern, CommandPattern):
         return not pattern.words or any(map(pattern.hits_command, commands))
     return pattern.hits(call)
@@ -176,10 +181,10 @@ def _allow(known: list[_Known], commands: tuple[Words, ...], cwd: str) -> Decide
     """Return what allows every one of the commands, or why one is not allowed."""
     used: dict[str, Rule] = {}
     for words in commands:
-        covering = (rule for rule, pattern in known if _covers(pattern, words, cwd))
-        rule = next(covering, None)
+        able = _whole(known) if acts_for_people(words) else known
+        rule = next((rule for rule, pattern in able if _covers(pattern, words, cwd)), None)
         if rule is None:
-            return _ask(_why_uncovered_command(known, words, cwd))
+            return Decided.to_ask(_why_uncovered_command(known, words, cwd))
         used.setdefault(rule.id, rule)
     rules = tuple(used.values())
     named = ", ".join(rule.pattern for rule in rules)
@@ -196,42 +201,45 @@ def _why_uncovered_command(known: list[_Known], words: Words, cwd: str) -> Becau
     return Because("no rule allows this command", shlex.join(words))
 
 
+def _whole(known: list[_Known]) -> list[_Known]:
+    """Return those that are for one command line alone."""
+    return [one for one in known if isinstance(one[1], CommandPattern) and not one[1].further]
+
+
 def _covers(pattern: Pattern, words: Words, cwd: str) -> bool:
-    is_whole = isinstance(pattern, CommandPattern) and not pattern.further
-    if acts_for_people(words) and not is_whole:
-        return False
     if isinstance(pattern, CommandPattern):
         return pattern.covers_command(words, cwd)
     is_any = isinstance(pattern, ToolPattern) and pattern.name == BASH and not pattern.is_prefix
     return is_any and CommandPattern((), further=True).covers_command(words, cwd)
 
 
-def _why_not_plain(call: ToolCall) -> Because | None:
+def _why_not_plain(judged: JudgedCall) -> Because | None:
     """Say what the call has that no rule looks at, if it has."""
-    if call.is_plain():
+    if judged.is_plain:
         return None
-    return Because("the call has fields that no rule looks at", ", ".join(call.odd_fields()))
+    odd = ", ".join(judged.call.odd_fields())
+    return Because("the call has fields that no rule looks at", odd)
 
 
-def _why_uncovered(call: ToolCall, protected: Protected) -> Because:
+def _why_uncovered(call: JudgedCall) -> Because:
     """Say why no rule allows a call that is no shell command."""
+    if call.tool in FILE_TOOLS and call.names_too_much:
+        return Because(str(TooManySteps()))
     if (odd := _why_not_plain(call)) is not None:
         return odd
-    if call.tool == WEB_FETCH and host_of(call) is None:
+    if call.tool == WEB_FETCH and call.host is None:
         return Because("no rule can tell which host the address leads to")
     if call.tool in FILE_TOOLS:
-        try:
-            places = files.places_of(call)
-        except files.UnclearFile:
+        if not call.places:
             return Because("no rule can tell which file it is about")
-        if not all(files.is_open(place, protected) for place in places):
+        if not all(files.is_open(place, call.protected) for place in call.places):
             return Because("the file is a sensitive one, and no rule names it")
     return Because("no rule allows it")
 
 
 def derive(call: ToolCall, protected: Protected = NOTHING) -> str | None:
     """Return the narrow pattern to offer for calls like this one; None if there is none."""
-    pattern = _derived(call, protected)
+    pattern = _derived(JudgedCall(call, protected))
     if pattern is None or len(pattern) > MAX_PATTERN or not pattern.isprintable():
         return None
     try:
@@ -241,15 +249,15 @@ def derive(call: ToolCall, protected: Protected = NOTHING) -> str | None:
     return pattern
 
 
-def _derived(call: ToolCall, protected: Protected) -> str | None:
-    if not call.is_plain():
+def _derived(call: JudgedCall) -> str | None:
+    if not call.is_plain:
         return None  # the rule would not cover this very call
     if call.tool == BASH:
-        return _derived_command(call)
+        return _derived_command(call.call)
     if call.tool in FILE_TOOLS:
-        return _derived_file(call, protected)
+        return _derived_file(call)
     if call.tool == WEB_FETCH:
-        host = host_of(call) or ""
+        host = call.host or ""
         # Not this machine, nor a number: what answers there may be more than a page.
         is_public = "." in host and not host.rpartition(".")[2].isdigit()
         return f"{WEB_FETCH}(domain:{host})" if is_public else None
@@ -285,14 +293,10 @@ def _offered_pattern(words: Words, cwd: str) -> str | None:
     return None if folder == "/" else as_text(known, further=further, folder=folder)
 
 
-def _derived_file(call: ToolCall, protected: Protected) -> str | None:
-    try:
-        places = files.places_of(call)
-    except files.UnclearFile:
+def _derived_file(call: JudgedCall) -> str | None:
+    if len(call.places) != 1 or not files.is_open(call.places[0], call.protected):
         return None
-    if len(places) > 1 or not files.is_open(places[0], protected):
-        return None
-    path = places[0].path
+    path = call.places[0].path
     return f"{call.tool}({path})" if files.is_literal(path) else None
 
 
