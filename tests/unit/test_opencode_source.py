@@ -18,6 +18,7 @@ from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.sources.base import AgentState, SeenAgent, SourceQuestion, SourceServices
 from pynchy.sources.opencode import source as source_module
+from pynchy.sources.opencode.budget import EVENT_COST, EventBudget
 from pynchy.sources.opencode.reading import read_id
 from pynchy.sources.opencode.source import OpenCodeSource
 
@@ -447,6 +448,67 @@ async def test_a_flood_of_events_costs_no_other_server_its_turn(
             await asyncio.gather(flood, return_exceptions=True)
         asked = sum(path.endswith("/message") for _, path, _ in older.requests)
         assert asked < 100
+
+
+async def test_a_found_server_that_floods_is_left_alone_and_told_of(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "find_servers", lambda: [server.url])
+    monkeypatch.setattr("pynchy.sources.opencode.budget._FLOOD_SECONDS", 0.0)
+    monkeypatch.setattr("pynchy.sources.opencode.budget._BURST_SECONDS", 0.1)
+    session = server.session()
+
+    async with following(discover=True) as look:
+        await look.see(lambda all_: len(all_) == 1)
+        flood = asyncio.create_task(_flood(server, b'{"type":"x.y","properties":{}}'))
+        try:
+            await until(lambda: look.source.problem, "the flood to be told of")
+        finally:
+            flood.cancel()
+            await asyncio.gather(flood, return_exceptions=True)
+        assert "floods its event stream" in (look.source.problem or "")
+        await until(lambda: not server.has_listener, "the stream to be left")
+
+        server.ask(session, "Which?", "A", "B")
+        await look.agent(AgentState.WAITING)
+        assert not server.has_listener
+
+
+def test_what_a_server_told_too_much_was_forgotten_after_a_second() -> None:
+    now = [0.0]
+    budget = EventBudget(now=lambda: now[0])
+    owed = budget.spend(EVENT_COST * 2_000)
+
+    now[0] += 1.5
+
+    assert budget.spend(0) == pytest.approx(owed - 1.5)
+
+
+def test_many_servers_together_were_listened_to_more_than_one() -> None:
+    def handled(servers: int) -> int:
+        """Return how many events of so many servers are handled in a minute."""
+        now, count = [0.0], 0
+        for _ in range(servers):
+            now[0] = 0.0
+            budget = EventBudget(lambda: servers, now=lambda: now[0])
+            while now[0] < 60:
+                now[0] += budget.spend(EVENT_COST)
+                count += 1
+        return count
+
+    assert handled(20) <= 3 * handled(1)
+
+
+def test_a_server_that_pays_what_it_owes_does_not_flood() -> None:
+    now = [0.0]
+    budget = EventBudget(now=lambda: now[0])
+    for _ in range(100):
+        now[0] += budget.spend(EVENT_COST * 600) + 10
+
+    assert not budget.is_flooded
+    for _ in range(100):
+        now[0] += budget.spend(EVENT_COST * 600)
+    assert budget.is_flooded
 
 
 async def _flood(server: OpenCodeStandIn, line: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 
+from pynchy.sources.opencode.budget import EVENT_COST, EventBudget
 from pynchy.sources.opencode.reading import WaitingPart, is_over, read_id
 
 _REPLY_SECONDS = 10.0
@@ -23,6 +24,10 @@ _MAX_REPLY = 1024 * 1024
 _MAX_EVENT = 64 * 1024
 # So much of a stream is read in a second at most; the rest waits at the sender.
 _STREAM_BYTES_PER_SECOND = 1024 * 1024
+# So many lines are handled before others have their turn.
+_LINES_AT_ONCE = 20
+# For how long a server that floods is left alone, if it was only found.
+_LEFT_ALONE_SECONDS = 300.0
 # A stream says something every few seconds, and be it that it lives.
 _STREAM_SILENCE_SECONDS = 60.0
 _UNAUTHORIZED = 401
@@ -50,6 +55,14 @@ class NotServed(OpenCodeFailed):
 
 class ReplyTooLong(OpenCodeFailed):
     """The server says more than is read."""
+
+
+class Flooded(OpenCodeFailed):
+    """The server tells too much: it is not listened to for that long."""
+
+    def __init__(self, rest_seconds: float) -> None:
+        super().__init__("it floods its event stream, so it is only looked at now and then")
+        self.rest_seconds = rest_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +108,21 @@ class Credential:
 
 
 class OpenCodeServer:
-    """The server at one address."""
+    """The server at one address; one that is not trusted is left alone if it floods."""
 
     def __init__(
-        self, url: str, http: aiohttp.ClientSession, credential: Credential | None = None
+        self,
+        url: str,
+        http: aiohttp.ClientSession,
+        credential: Credential | None = None,
+        budget: EventBudget | None = None,
+        *,
+        is_trusted: bool = False,
     ) -> None:
         self.url = url
         self._http = http
+        self._budget = budget or EventBudget()
+        self._rest_seconds = 0.0 if is_trusted else _LEFT_ALONE_SECONDS
         self._headers = {"Authorization": credential.header()} if credential else {}
 
     async def get(self, path: str, **query: str) -> object:
@@ -208,13 +229,25 @@ class OpenCodeServer:
                     raise NotServed(f"{path} is no event stream")
                 if reply.status not in _OK:
                     raise OpenCodeFailed(f"it answers {reply.status}")
+                count = 0
                 async for line in _lines(reply.content):
                     if event := _event(line):
                         yield event
+                    await self._pay(EVENT_COST if event else 1, is_turn=count == 0)
+                    count = (count + 1) % _LINES_AT_ONCE
         except TimeoutError as exc:
             raise OpenCodeFailed("its event stream is silent") from exc
         except (aiohttp.ClientError, OSError) as exc:
             raise _failed(exc) from exc
+
+    async def _pay(self, cost: int, *, is_turn: bool) -> None:
+        """Wait if the server has told too much, and let others have their turn. Raise Flooded."""
+        pause = self._budget.spend(cost)
+        if self._budget.is_flooded:
+            self._budget.begin_anew()
+            raise Flooded(self._rest_seconds)
+        if pause or is_turn:
+            await asyncio.sleep(pause)
 
 
 def new_http() -> aiohttp.ClientSession:
@@ -238,7 +271,7 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Yield the lines of a stream, slowly if it floods; a line that is too long is left out."""
     loop = asyncio.get_running_loop()
     buffer, is_skipping = bytearray(), False
-    began, count = loop.time(), 0
+    due = loop.time()
     async for chunk in content.iter_any():
         searched = len(buffer)
         buffer += chunk
@@ -251,12 +284,10 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
         if len(buffer) > _MAX_EVENT:
             buffer.clear()
             is_skipping = True
-        count += len(chunk)
-        ahead = count / _STREAM_BYTES_PER_SECOND - (loop.time() - began)
-        if ahead > 0:
-            await asyncio.sleep(min(ahead, 1.0))
-        if loop.time() - began > 1.0:
-            began, count = loop.time(), 0
+        # What was read too much is carried over to the next chunk.
+        due = max(due, loop.time() - 1.0) + len(chunk) / _STREAM_BYTES_PER_SECOND
+        if due > loop.time():
+            await asyncio.sleep(due - loop.time())
 
 
 def _event(line: bytes) -> ServerEvent | None:

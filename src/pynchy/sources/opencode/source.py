@@ -38,12 +38,13 @@ from pynchy.sources.base import (
     end,
     open_of,
 )
+from pynchy.sources.opencode.budget import EventBudget
 from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
 from pynchy.sources.opencode.reading import Notice
 from pynchy.sources.opencode.requests import request_id, server_mark
 from pynchy.sources.opencode.server import Credential, OpenCodeFailed, OpenCodeServer, new_http
-from pynchy.sources.opencode.state import OpenAsk, RowOptions, rows
-from pynchy.sources.opencode.watch import ServerWatch, WatchOptions
+from pynchy.sources.opencode.state import OpenAsk, RowOptions, WatchOptions, rows
+from pynchy.sources.opencode.watch import ServerWatch
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +134,9 @@ class OpenCodeSource:
     def problem(self) -> str | None:
         """See Source: that a server which was only found has ended is no problem."""
         trusted = (one.watch for url, one in self._servers.items() if url in self._settings.urls)
-        return next((watch.problem for watch in trusted if watch.problem), None)
+        problems = [watch.problem for watch in trusted]
+        problems += [one.watch.events.problem for one in self._servers.values()]
+        return next(filter(None, problems), None)
 
     def agents(self) -> list[SeenAgent]:
         """See Source."""
@@ -197,7 +200,9 @@ class OpenCodeSource:
 
     def _follow(self, url: str, http: aiohttp.ClientSession, bridge: Bridge) -> None:
         is_trusted = url in self._settings.urls
-        server = OpenCodeServer(url, http, self._credential if is_trusted else None)
+        credential = self._credential if is_trusted else None
+        budget = EventBudget(lambda: len(self._servers))
+        server = OpenCodeServer(url, http, credential, budget, is_trusted=is_trusted)
         options = WatchOptions(
             self._settings.poll.total_seconds(), self._settings.ask_timeout.total_seconds()
         )

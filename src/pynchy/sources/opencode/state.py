@@ -29,6 +29,14 @@ Asked = AskedPermission | AskedChoices | Notice
 
 
 @dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How often to look, in seconds, and until when what was found counts."""
+
+    poll: float
+    ask_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
 class OpenAsk:
     """What a session waits for a person with. `session_id` is that of its topmost parent."""
 

@@ -13,9 +13,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from pynchy.sources.opencode.listening import CONNECTED, MAX_DOUBLINGS, EventListener
 from pynchy.sources.opencode.reading import (
     MAX_SESSIONS,
     SeenSession,
@@ -33,7 +33,13 @@ from pynchy.sources.opencode.server import (
     OpenCodeServer,
     ServerEvent,
 )
-from pynchy.sources.opencode.state import OpenAsk, ServerFolder, ServerState, SessionDetail
+from pynchy.sources.opencode.state import (
+    OpenAsk,
+    ServerFolder,
+    ServerState,
+    SessionDetail,
+    WatchOptions,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +52,13 @@ _MAX_MESSAGES_AT_WORK = 3
 _MAX_SESSIONS = "200"
 # So many sessions are read in one round; the others have their turn in the next.
 _MAX_READS = 10
-_MAX_DOUBLINGS = 5
 _MAX_REPLIES = 100
 # The list of sessions is read again so often without an event.
 _LIST_ROUNDS = 5
 # A model that works changes something all the time: it is looked at no more often than that.
 _SOON_SECONDS = 0.5
 _MIN_PAUSE_SECONDS = 0.02
+_TELL_SECONDS = 0.05
 _FAILURES_BEFORE_EMPTY = 3
 # What an older server says where a newer one can be asked.
 _ANNOUNCED = frozenset({"permission.requested", "permission.updated", "permission.asked"})
@@ -60,14 +66,6 @@ _OVER = frozenset({"replied", "rejected"})
 _REPLIES = ("reply", "answers")
 # So many times as long as a look has taken, nothing is read.
 _REST_TIMES = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """How often to look, in seconds, and until when what was found counts."""
-
-    poll: float
-    ask_timeout: float
 
 
 class ServerWatch:
@@ -83,6 +81,7 @@ class ServerWatch:
         self.url = server.url
         self.state = ServerState()
         self.problem: str | None = None
+        self.events = EventListener(server, options.poll, self._hear)
         self.has_read = False
         self.replies: dict[str, Mapping[str, Any]] = {}
         self.read_again = asyncio.Event()
@@ -98,6 +97,7 @@ class ServerWatch:
         self._idle_at: dict[str, float] = {}
         self._has_met = False
         self._telling: asyncio.Handle | None = None
+        self._told_at = 0.0
         self._look_seconds = 0.0
         self._failures = 0
         self._refused_since: float | None = None
@@ -119,7 +119,7 @@ class ServerWatch:
     async def run(self) -> None:
         """Follow the server until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._listen(), name="opencode-events")
+            tasks.create_task(self.events.run(), name="opencode-events")
             await self._look_for_ever()
 
     async def _look_for_ever(self) -> None:
@@ -142,20 +142,21 @@ class ServerWatch:
             await self._pause()
 
     def _tell(self) -> None:
-        self._telling = None
+        self._telling, self._told_at = None, asyncio.get_running_loop().time()
         try:
             self._changed(self)
         except Exception:
             log.exception("opencode.not_told", extra={"url": self.url})
 
     def _tell_soon(self) -> None:
-        """Tell once of all that comes in one go."""
+        """Tell once of all that comes in one go, and of all that comes right after it."""
         if self._telling is None and self.is_sure:
-            self._telling = asyncio.get_running_loop().call_soon(self._tell)
+            due = self._told_at + _TELL_SECONDS
+            self._telling = asyncio.get_running_loop().call_at(due, self._tell)
 
     async def _pause(self) -> None:
         if self._failures:
-            await asyncio.sleep(self._options.poll * 2 ** min(self._failures, _MAX_DOUBLINGS))
+            await asyncio.sleep(self._options.poll * 2 ** min(self._failures, MAX_DOUBLINGS))
             return
         # However much changes there: most of the time nothing is read.
         rest = min(_REST_TIMES * self._look_seconds, self._options.poll)
@@ -196,23 +197,12 @@ class ServerWatch:
             self._checked.clear()
             self._idle_at.clear()
 
-    async def _listen(self) -> None:
-        failures = 0
-        while True:
-            try:
-                async for event in self.server.events():
-                    if event.type == "server.connected":
-                        failures = 0
-                        self._stale_places |= self.state.places.keys()
-                        self._wake.set()
-                    if self._has_met:
-                        self._note(event)
-            except OpenCodeFailed:
-                failures += 1
-            except Exception:  # a stream of rubbish costs nothing but itself
-                log.exception("opencode.stream_unreadable", extra={"url": self.url})
-                failures += 1
-            await asyncio.sleep(self._options.poll * 2 ** min(failures, _MAX_DOUBLINGS))
+    def _hear(self, event: ServerEvent) -> None:
+        if event.type == CONNECTED:
+            self._stale_places |= self.state.places.keys()
+            self._wake.set()
+        if self._has_met:
+            self._note(event)
 
     def _note(self, event: ServerEvent) -> None:
         """Note what may have changed; it is read when its turn comes."""
