@@ -77,14 +77,16 @@ class AnsweredError(NoTools):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """What a server offers; `tasks` to a client that would run them in the background."""
 
     tools: tuple[str, ...]
     tasks: bool
 
 
-def ask_server(argv: Sequence[str], env: Mapping[str, str], folder: Path, seconds: float) -> Offer:
+def ask_server(
+    argv: Sequence[str], env: Mapping[str, str], folder: Path, seconds: float
+) -> ServerOffer:
     """Return what the server offers. Raise NoTools if that does not come within that time."""
     with tempfile.TemporaryFile() as errors:
         try:
@@ -101,7 +103,7 @@ def ask_server(argv: Sequence[str], env: Mapping[str, str], folder: Path, second
             raise NoTools(f"{argv[0]} cannot be started: {exc}") from exc
         conversation = _Conversation(process, seconds)
         try:
-            return Offer(conversation.tools(), conversation.offers_tasks())
+            return ServerOffer(conversation.tools(), conversation.offers_tasks())
         except NoTools as exc:
             conversation.end()
             raise NoTools(f"{exc}{_last_words(errors)}") from None
