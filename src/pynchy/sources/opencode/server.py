@@ -6,8 +6,9 @@ import asyncio
 import base64
 import errno
 import json
+import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,10 @@ import aiohttp
 from pynchy.sources.opencode.budget import EVENT_COST, EventBudget
 from pynchy.sources.opencode.reading import WaitingPart, is_over, read_id
 
+log = logging.getLogger(__name__)
+
+CONNECTED = "server.connected"
+MAX_DOUBLINGS = 5
 _REPLY_SECONDS = 10.0
 # To parse more would keep all others waiting, in a thread as well.
 _MAX_REPLY = 1024 * 1024
@@ -340,3 +345,45 @@ def _failed(exc: Exception) -> OpenCodeFailed:
         why = "nobody listens there" if is_refused else "it cannot be reached"
         return OpenCodeFailed(why, is_refused=is_refused)
     return OpenCodeFailed(type(exc).__name__)
+
+
+class EventListener:
+    """Hands on what a server tells, and leaves one that floods.
+
+    `problem` says that it is not listened to just now.
+    """
+
+    def __init__(
+        self, server: OpenCodeServer, pause_seconds: float, hear: Callable[[ServerEvent], None]
+    ) -> None:
+        self.problem: str | None = None
+        self._server = server
+        self._pause_seconds = pause_seconds
+        self._hear = hear
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        while True:
+            rest_seconds = await self._listen()
+            self._failures += 1
+            pause = self._pause_seconds * 2 ** min(self._failures, MAX_DOUBLINGS)
+            await asyncio.sleep(max(rest_seconds, pause))
+            self.problem = None
+
+    async def _listen(self) -> float:
+        """Listen until the stream ends. Return for how long the server is left alone."""
+        try:
+            async for event in self._server.events():
+                if event.type == CONNECTED:
+                    self._failures = 0
+                self._hear(event)
+        except Flooded as exc:
+            self.problem = f"OpenCode at {self._server.url}: {exc}"
+            log.warning("opencode.flooded", extra={"url": self._server.url})
+            return exc.rest_seconds
+        except OpenCodeFailed as exc:
+            log.debug("opencode.stream_ended", extra={"url": self._server.url, "why": str(exc)})
+        except Exception:  # a stream of rubbish costs nothing but itself
+            log.exception("opencode.stream_unreadable", extra={"url": self._server.url})
+        return 0.0

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from pynchy.sources.opencode.listening import CONNECTED, MAX_DOUBLINGS, EventListener
 from pynchy.sources.opencode.reading import (
     MAX_SESSIONS,
     SeenSession,
@@ -28,6 +27,9 @@ from pynchy.sources.opencode.reading import (
     running_tools,
 )
 from pynchy.sources.opencode.server import (
+    CONNECTED,
+    MAX_DOUBLINGS,
+    EventListener,
     NotServed,
     OpenCodeFailed,
     OpenCodeServer,
