@@ -43,7 +43,8 @@ programs: chromium tmux bubblewrap npm strace ## install what the tests need bes
 chromium:
 	$(call program,chromium,chromium)
 	@command -v chromium-headless-shell >/dev/null || [ "$$(id -u)" != 0 ] || \
-	  apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 || true
+	  ! apt-cache show chromium-headless-shell >/dev/null 2>&1 || \
+	  apt-get install -y -qq chromium-headless-shell >/dev/null
 
 tmux:
 	$(call program,tmux,tmux)

@@ -33,7 +33,7 @@ async def test_it_asks_is_killed_and_comes_back_with_the_answer(stage: Stage) ->
     assert (await stage.host.closed(question["request_id"]))["delivered"] == "late"
 
 
-async def test_what_is_allowed_runs_once(stage: Stage) -> None:
+async def test_what_is_allowed_runs(stage: Stage) -> None:
     await stage.open([making(stage)], [Say("Made.")])
     session_id, asked = await began(stage)
 

@@ -594,3 +594,48 @@ async def forever(*_: object) -> None:
 
 async def nothing(*_: object) -> None:
     """Do nothing, as a host that has died does."""
+
+
+async def asked_on_a_full_disk(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second call has the leave of the first, and its yes cannot be written."""
+
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    await allowed_late(host)
+    with monkeypatch.context() as patched:
+        patched.setattr(host.core.store, "end", full)
+        assert await host.is_asked("second")
+
+
+async def test_a_late_yes_that_could_not_be_written_was_lost(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asked_on_a_full_disk(host, monkeypatch)
+
+    with suppress(DuplicateRequest):
+        await host.want("second")
+
+    again = await host.question("second")
+    assert again.ending is not None
+    assert again.ending.channel == "earlier-yes"
+    assert await host.is_asked("third")
+
+
+async def test_a_call_whose_yes_could_not_be_written_is_shown(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asked_on_a_full_disk(host, monkeypatch)
+
+    await until(lambda: "second" in {sent.request_id for sent in host.chat.shown})
+
+
+async def test_leave_that_a_person_was_faster_than_is_used_up(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asked_on_a_full_disk(host, monkeypatch)
+    await host.say("second", "deny")
+
+    await forget(host, "second")
+
+    assert await host.is_asked("second")

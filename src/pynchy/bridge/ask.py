@@ -159,7 +159,7 @@ class AskHandler:
         made_before = self._rules.count_made
         pending, ending = await self._rules.judge(pending)
         await self._ledger.record(replace(pending, cards=()) if ending else pending, ending)
-        await self._rules.spend_grants(pending.key)
+        await self._spend_grants(pending.key)
         if ending is None and self._rules.count_made != made_before:
             # What cannot be written now is left to a person.
             with suppress(AlreadyOver, UnknownQuestion, OSError):
@@ -167,14 +167,18 @@ class AskHandler:
 
     async def _take_again(self, known: PendingQuestion) -> None:
         """Go on with a question that is asked again, as after a crash."""
-        if known.ending is not None:
-            return
-        if known.parked:
+        if known.parked and known.ending is None:
             await self._take(known.key, Unparked())
         if known.key in self._rules.half_used():
             with suppress(AlreadyOver, UnknownQuestion):
                 await self._ledger.commit(known.key, self._rules.end_by_grant)
-            await self._rules.spend_grants(known.key)
+            await self._spend_grants(known.key)
+
+    async def _spend_grants(self, key: Key) -> None:
+        """Let leave that the question has used be used up, unless its yes could not be written."""
+        found = self._ledger.index.get(key)
+        if found is None or found.ending is not None:
+            await self._rules.spend_grants(key)
 
     def _check(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if this cannot be asked."""

@@ -171,7 +171,11 @@ class PermissionRules:
     async def keep(self, pending: PendingQuestion) -> str:
         """Make the rule that the person chose with the answer, if they did; or say why not."""
         ending = pending.ending
-        if ending is None or not _makes_rule(pending, ending):
+        if ending is None:
+            return ""
+        # Whoever has answered, leave that the question had used before is used up.
+        await self.spend_grants(pending.key)
+        if not _makes_rule(pending, ending):
             return ""
         in_session = _chose(pending, ending, SESSION)
         rule = Rule(

@@ -142,6 +142,8 @@ class RuleBook:
         )
 
     def _if_usable(self, said: Decided) -> Decided:
+        if said.because == NOT_JUDGED:
+            return said
         unwritten = said.effect is Effect.ALLOW and self._events.problem
         if (self._problem or unwritten) and said.effect is not Effect.DENY:
             return Decided.to_ask(_UNUSABLE)
