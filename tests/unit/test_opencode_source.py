@@ -264,6 +264,29 @@ async def test_events_that_get_lost_are_made_up_for_by_looking(server: OpenCodeS
         await look.agent(AgentState.WAITING)
 
 
+async def test_a_lost_event_of_a_busy_server_was_never_made_up_for(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.sources.opencode.watch._SOON_SECONDS", 0.02)
+    busy, asking = server.session("Busy"), server.session("Asking")
+
+    def looks() -> int:
+        return sum(path == f"/session/{busy}/message" for _, path, _ in server.requests)
+
+    async with following(server, poll="300ms") as look:
+        await look.see(lambda all_: len(all_) == 2)
+        await until(lambda: server.has_listener, "the events to be followed")
+        server.ask_permission(asking, "make test")
+        for _ in range(100):  # something happens after each look: no poll passes quietly
+            before = looks()
+            await server.publish("message.part.updated", sessionID=busy, part={"type": "tool"})
+            await until(lambda count=before: looks() > count, "the busy session to be read")
+            if any(agent.state is AgentState.PERMISSION for agent in look.agents):
+                break
+        else:
+            pytest.fail("the permission was not seen while the server was busy")
+
+
 async def test_several_servers_are_seen_and_one_that_fails_costs_its_own_rows_alone(
     server: OpenCodeStandIn, older: OpenCodeStandIn
 ) -> None:

@@ -95,6 +95,7 @@ class ServerWatch:
         self._stale_places: set[str] = set()
         self._stale_sessions: set[str] = set()
         self._is_list_stale = True
+        self._all_due: float | None = None
         self._checked: set[str] = set()
         self._idle_at: dict[str, float] = {}
         self._has_met = False
@@ -163,16 +164,18 @@ class ServerWatch:
         # However much changes there: most of the time nothing is read.
         rest = min(_REST_TIMES * self._look_seconds, self._options.poll)
         await asyncio.sleep(max(rest, _MIN_PAUSE_SECONDS))
-        until = time.monotonic() + self._options.poll
-        while (left := until - time.monotonic()) > 0:
+        if self._all_due is None:
+            self._all_due = time.monotonic() + self._options.poll
+        while (left := self._all_due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, _SOON_SECONDS)):
                     await self._wake.wait()
                 return
             if self._stale_sessions or self._is_list_stale:
                 return
-        # Nothing was told: look at everything.
+        # However much was told meanwhile: the one event that counts may have got lost.
         self._stale_places |= self.state.places.keys()
+        self._all_due = None
 
     def _succeeded(self) -> None:
         if self._failures or not self.has_read:
