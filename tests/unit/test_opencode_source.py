@@ -18,7 +18,12 @@ from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.sources.base import AgentState, SeenAgent, SourceQuestion, SourceServices
 from pynchy.sources.opencode import source as source_module
-from pynchy.sources.opencode.budget import EVENT_COST, EventBudget
+from pynchy.sources.opencode.budget import (
+    EVENT_COST,
+    EventBudget,
+    configured_rate,
+    found_rate,
+)
 from pynchy.sources.opencode.reading import read_id
 from pynchy.sources.opencode.source import OpenCodeSource
 
@@ -507,19 +512,54 @@ def test_what_a_server_told_too_much_was_forgotten_after_a_second() -> None:
     assert budget.spend(0) == pytest.approx(owed - 1.5)
 
 
-def test_many_servers_together_were_listened_to_more_than_one() -> None:
-    def handled(servers: int) -> int:
-        """Return how many events of so many servers are handled in a minute."""
+@pytest.mark.parametrize("configured", [0, 1, 2, 3, 20])
+def test_many_servers_together_were_listened_to_more_than_one(configured: int) -> None:
+    def handled(rate: float) -> int:
+        """Return how many events of a server are handled in a minute."""
         now, count = [0.0], 0
-        for _ in range(servers):
-            now[0] = 0.0
-            budget = EventBudget(lambda: servers, now=lambda: now[0])
-            while now[0] < 60:
-                now[0] += budget.spend(EVENT_COST)
-                count += 1
+        budget = EventBudget(lambda: rate, now=lambda: now[0])
+        while now[0] < 60:
+            now[0] += budget.spend(EVENT_COST)
+            count += 1
         return count
 
-    assert handled(20) <= 3 * handled(1)
+    of_settings = configured * handled(configured_rate(configured))
+    of_found = 20 * handled(found_rate(configured, 20))
+
+    assert of_settings + of_found <= 3 * handled(configured_rate(1))
+
+
+async def test_servers_that_an_agent_started_made_a_configured_one_a_flooder(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[EventBudget] = []
+
+    class Noted(EventBudget):
+        def __init__(self, rate: Callable[[], float]) -> None:
+            super().__init__(rate, now=lambda: 0.0)
+            budgets.append(self)
+
+    started = [f"http://127.0.0.1:{port}" for port in range(1, 20)]
+    monkeypatch.setattr(source_module, "EventBudget", Noted)
+    monkeypatch.setattr(source_module, "find_servers", lambda: started)
+
+    async with following(server, discover=True):
+        await until(lambda: len(budgets) == 20, "all servers to be followed")
+        configured, found = budgets[0], budgets[1]
+        second = EVENT_COST * 200  # as much as one server may tell in a second
+
+        assert configured.spend(2 * second) == 0
+        assert found.spend(2 * second) > 0
+
+
+def test_a_debt_that_was_allowed_grew_when_more_servers_came() -> None:
+    rate = [4_000.0]
+    budget = EventBudget(lambda: rate[0], now=lambda: 0.0)
+    assert budget.spend(7_000) == 0
+
+    rate[0] /= 10
+
+    assert budget.spend(1) == 0
 
 
 def test_a_server_that_pays_what_it_owes_does_not_flood() -> None:

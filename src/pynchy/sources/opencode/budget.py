@@ -1,8 +1,10 @@
 """How much of what servers tell is listened to: so much a second, of each and of all together.
 
-What a server says too much is a debt. It is carried over, also to its next stream, until the time
-that it is worth has passed. A server that stays in debt floods; what it asks is still found by
-looking.
+A server of the settings has a rate that nobody else changes; those that were only found share the
+rest, since any agent can start more of them.
+
+What a server says too much is a debt of time. It is carried over, also to its next stream, until
+that time has passed. A server that stays in debt floods; what it asks is still found by looking.
 """
 
 from __future__ import annotations
@@ -14,21 +16,36 @@ from collections.abc import Callable
 EVENT_COST = 20
 _PER_SERVER = 4_000.0
 _OF_ALL = 10_000.0
+# However many servers the settings name: something is left for those that are found.
+_OF_SETTINGS = 8_000.0
 # So many seconds' worth may come at once.
 _BURST_SECONDS = 2.0
 # Whoever has had to wait for so long without having paid its debt floods.
 _FLOOD_SECONDS = 5.0
 
 
+def configured_rate(configured: int) -> float:
+    """Return what each of so many servers of the settings may spend in a second."""
+    return min(_PER_SERVER, _OF_SETTINGS / max(1, configured))
+
+
+def found_rate(configured: int, found: int) -> float:
+    """Return what each of so many found servers may spend in a second, beside those configured."""
+    rest = _OF_ALL - configured * configured_rate(configured)
+    return min(_PER_SERVER, rest / max(1, found))
+
+
 class EventBudget:
-    """What one server may spend; `count` says how many servers share what there is."""
+    """What one server may spend; `rate` says how much that is in a second just now."""
 
     def __init__(
-        self, count: Callable[[], int] = lambda: 1, now: Callable[[], float] = time.monotonic
+        self,
+        rate: Callable[[], float] = lambda: _PER_SERVER,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._count = count
+        self._rate = rate
         self._now = now
-        self._debt = 0.0
+        self._debt_seconds = 0.0
         self._as_of = now()
         self._waited_seconds = 0.0
 
@@ -39,11 +56,12 @@ class EventBudget:
 
     def spend(self, cost: float) -> float:
         """Note what was read, and return for how many seconds nothing more is to be."""
-        now, rate = self._now(), min(_PER_SERVER, _OF_ALL / max(1, self._count()))
-        self._debt = max(0.0, self._debt - (now - self._as_of) * rate) + cost
+        now, owed = self._now(), cost / self._rate()
+        # In seconds: what was spent at one rate is not priced anew when the rate changes.
+        self._debt_seconds = max(0.0, self._debt_seconds - (now - self._as_of)) + owed
         self._as_of = now
-        pause = max(0.0, self._debt / rate - _BURST_SECONDS)
-        if self._debt <= cost:
+        pause = max(0.0, self._debt_seconds - _BURST_SECONDS)
+        if self._debt_seconds <= owed:
             self._waited_seconds = 0.0
         self._waited_seconds += pause
         return pause

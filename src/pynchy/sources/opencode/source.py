@@ -38,7 +38,7 @@ from pynchy.sources.base import (
     end,
     open_of,
 )
-from pynchy.sources.opencode.budget import EventBudget
+from pynchy.sources.opencode.budget import EventBudget, configured_rate, found_rate
 from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
 from pynchy.sources.opencode.reading import Notice
 from pynchy.sources.opencode.requests import request_id, server_mark
@@ -201,7 +201,7 @@ class OpenCodeSource:
     def _follow(self, url: str, http: aiohttp.ClientSession, bridge: Bridge) -> None:
         is_trusted = url in self._settings.urls
         credential = self._credential if is_trusted else None
-        budget = EventBudget(lambda: len(self._servers))
+        budget = EventBudget(self._configured_rate if is_trusted else self._found_rate)
         server = OpenCodeServer(url, http, credential, budget, is_trusted=is_trusted)
         options = WatchOptions(
             self._settings.poll.total_seconds(), self._settings.ask_timeout.total_seconds()
@@ -210,6 +210,13 @@ class OpenCodeSource:
         task = bridge.tasks.create_task(watch.run(), name="opencode-server")
         forwards = is_trusted and bool(self._settings.forward)
         self._servers[url] = _Followed(watch, task, Forwarding(watch, bridge) if forwards else None)
+
+    def _configured_rate(self) -> float:
+        return configured_rate(len(self._settings.urls))
+
+    def _found_rate(self) -> float:
+        configured = len(self._settings.urls)
+        return found_rate(configured, len(self._servers) - configured)
 
     def _changed(self, watch: ServerWatch) -> None:
         """Take up what a server has been seen to do."""
