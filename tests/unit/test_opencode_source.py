@@ -574,6 +574,39 @@ def test_a_server_that_pays_what_it_owes_does_not_flood() -> None:
     assert budget.is_flooded
 
 
+def _is_called_a_flood(per_second: int, on_seconds: int, off_seconds: int) -> bool:
+    """Tell so many events a second, on and off for ten minutes."""
+    now = [0.0]
+    budget = EventBudget(now=lambda: now[0])
+    for begin in range(0, 600, on_seconds + off_seconds):
+        for number in range(on_seconds * per_second):
+            told_at = begin + number / per_second
+            now[0] = max(now[0], told_at)
+            now[0] += budget.spend(EVENT_COST)
+            if budget.is_flooded:
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("per_second", "on_seconds", "off_seconds"),
+    [(300, 10, 10), (1_500, 1, 9), (380, 1, 1), (190, 10, 0)],
+)
+def test_bursts_within_the_limit_were_called_a_flood(
+    per_second: int, on_seconds: int, off_seconds: int
+) -> None:
+    assert not _is_called_a_flood(per_second, on_seconds, off_seconds)
+
+
+@pytest.mark.parametrize(
+    ("per_second", "on_seconds", "off_seconds"), [(250, 10, 0), (600, 10, 10), (4_000, 60, 1)]
+)
+def test_more_than_the_limit_on_average_is_a_flood(
+    per_second: int, on_seconds: int, off_seconds: int
+) -> None:
+    assert _is_called_a_flood(per_second, on_seconds, off_seconds)
+
+
 async def _flood(server: OpenCodeStandIn, line: bytes) -> None:
     while True:
         await server.send(line)

@@ -4,7 +4,8 @@ A server of the settings has a rate that nobody else changes; those that were on
 rest, since any agent can start more of them.
 
 What a server says too much is a debt of time. It is carried over, also to its next stream, until
-that time has passed. A server that stays in debt floods; what it asks is still found by looking.
+that time has passed. A server that tells more than its rate for half a minute floods; what it asks
+is still found by looking.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ _OF_ALL = 10_000.0
 _OF_SETTINGS = 8_000.0
 # So many seconds' worth may come at once.
 _BURST_SECONDS = 2.0
-# Whoever has had to wait for so long without having paid its debt floods.
-_FLOOD_SECONDS = 5.0
+# Whoever had to wait again and again for so long has told more than its rate on average.
+_FLOOD_SECONDS = 30.0
+# Whoever did not have to wait for so long keeps to its rate. More than a busy loop oversleeps.
+_CALM_SECONDS = 1.0
 
 
 def configured_rate(configured: int) -> float:
@@ -47,12 +50,12 @@ class EventBudget:
         self._now = now
         self._debt_seconds = 0.0
         self._as_of = now()
-        self._waited_seconds = 0.0
+        self._late_since = self._late_until = self._as_of
 
     @property
     def is_flooded(self) -> bool:
         """True if the server tells more than it may, and goes on."""
-        return self._waited_seconds > _FLOOD_SECONDS
+        return self._late_until - self._late_since > _FLOOD_SECONDS
 
     def spend(self, cost: float) -> float:
         """Note what was read, and return for how many seconds nothing more is to be."""
@@ -61,11 +64,12 @@ class EventBudget:
         self._debt_seconds = max(0.0, self._debt_seconds - (now - self._as_of)) + owed
         self._as_of = now
         pause = max(0.0, self._debt_seconds - _BURST_SECONDS)
-        if self._debt_seconds <= owed:
-            self._waited_seconds = 0.0
-        self._waited_seconds += pause
+        if now - self._late_until > _CALM_SECONDS:
+            self._late_since = now
+        if pause:
+            self._late_until = now + pause
         return pause
 
     def begin_anew(self) -> None:
         """Forget that the server has flooded, though not what it owes."""
-        self._waited_seconds = 0.0
+        self._late_since = self._late_until
