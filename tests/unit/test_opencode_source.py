@@ -25,7 +25,10 @@ from pynchy.sources.opencode.budget import (
     found_rate,
 )
 from pynchy.sources.opencode.reading import read_id
+from pynchy.sources.opencode.server import OpenCodeServer, new_http
 from pynchy.sources.opencode.source import OpenCodeSource
+from pynchy.sources.opencode.state import WatchOptions
+from pynchy.sources.opencode.watch import ServerWatch
 
 PASSWORD = "s3cret"  # noqa: S105 - of a server that is played here
 
@@ -743,6 +746,31 @@ async def test_an_event_without_an_end_takes_no_memory(server: OpenCodeStandIn) 
             tracemalloc.stop()
 
     assert current < 5_000_000
+
+
+async def test_a_watch_that_had_ended_told_once_more(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pynchy.sources.opencode.watch._TELL_SECONDS", 0.5)
+    session, told = server.session(), list[ServerWatch]()
+    async with new_http() as http:
+        options = WatchOptions(poll=0.1, ask_timeout=3_600.0)
+        watch = ServerWatch(OpenCodeServer(server.url, http), options, told.append)
+        task = asyncio.create_task(watch.run())
+        try:
+            await until(lambda: watch.has_read and server.has_listener, "it to be followed")
+            server.is_silent = True  # so that no look tells of it
+            asked = server.permissions[server.ask_permission(session, "make test")]
+            await server.publish("permission.asked", **asked)
+            await until(watch.asks, "the event to be heard")
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        before, now = len(told), asyncio.get_running_loop().time
+        due = now() + 0.6
+        await until(lambda: now() > due, "what was still to be told")
+
+    assert len(told) == before
 
 
 async def test_what_a_new_session_asks_is_shown_before_the_list_is_read_again(

@@ -121,9 +121,13 @@ class ServerWatch:
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.events.run(), name="opencode-events")
-            await self._look_for_ever()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.events.run(), name="opencode-events")
+                await self._look_for_ever()
+        finally:
+            if self._telling is not None:
+                self._telling.cancel()
 
     async def _look_for_ever(self) -> None:
         rounds = 0
@@ -145,6 +149,8 @@ class ServerWatch:
             await self._pause()
 
     def _tell(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()  # what it would have told is told now
         self._telling, self._told_at = None, asyncio.get_running_loop().time()
         try:
             self._changed(self)
