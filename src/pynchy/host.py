@@ -230,6 +230,7 @@ class Host:
                 self._data.folder, now, link_ttl=web.link_ttl, browser_ttl=web.sign_in_ttl
             ),
             problems=self.problems,
+            warnings=self._warnings,
             groups=self._core.mailboxes.groups,
             remove_group=self._remove_group,
             live_runners=self._live_runners,
@@ -276,6 +277,9 @@ class Host:
         found.append(self._clock.problem())
         found += await asyncio.to_thread(self._disk_problems)
         return [problem for problem in found if problem]
+
+    def _warnings(self) -> list[str]:
+        return [told for source in self._sources for told in source.warnings]
 
     def _disk_problems(self) -> list[str | None]:
         some = {(p.group, p.source): p for p in self._core.index if p.delivered is None}

@@ -481,7 +481,7 @@ async def test_a_flood_of_events_costs_no_other_server_its_turn(
         assert asked < 100
 
 
-async def test_a_found_server_that_floods_is_left_alone_and_told_of(
+async def test_a_found_server_that_floods_made_the_host_degraded(
     server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_module, "find_servers", lambda: [server.url])
@@ -493,11 +493,12 @@ async def test_a_found_server_that_floods_is_left_alone_and_told_of(
         await look.see(lambda all_: len(all_) == 1)
         flood = asyncio.create_task(_flood(server, b'{"type":"x.y","properties":{}}'))
         try:
-            await until(lambda: look.source.problem, "the flood to be told of")
+            await until(lambda: look.source.warnings, "the flood to be told of")
         finally:
             flood.cancel()
             await asyncio.gather(flood, return_exceptions=True)
-        assert "floods its event stream" in (look.source.problem or "")
+        assert "floods its event stream" in look.source.warnings[0]
+        assert look.source.problem is None
         await until(lambda: not server.has_listener, "the stream to be left")
 
         server.ask(session, "Which?", "A", "B")

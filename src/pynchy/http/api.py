@@ -154,6 +154,8 @@ class _ApiRoutes:
         health: dict[str, object] = {"status": "degraded" if problems else "ok", "open": waiting}
         if request.scope.get(KNOWN):  # they name folders and groups
             health["problems"] = problems
+            if warnings := self._context.warnings():
+                health["warnings"] = warnings
         return json_response(health)
 
     async def pending(self, _request: Request) -> Response:

@@ -57,6 +57,7 @@ class HttpContext:
     rules: RuleBook
     sign_in: SignIn
     problems: Callable[[], Awaitable[list[str]]]
+    warnings: Callable[[], list[str]]
     groups: Callable[[], list[GroupName]]
     remove_group: Callable[[GroupName], bool]
     live_runners: Callable[[], Awaitable[list[LiveRunner]]]

@@ -199,6 +199,10 @@ class Source(Protocol):
     def problem(self) -> str | None:
         """Say what is wrong with it just now, in words for a person."""
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Say what is odd at agents that nobody has configured: no problem of the host's."""
+
     def agents(self) -> Sequence[SeenAgent]:
         """Return the agents that it sees just now. It waits for nothing."""
 

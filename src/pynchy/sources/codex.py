@@ -81,6 +81,7 @@ class CodexSource:
         self.index = index
         self.home = codex_home(settings.home, environ)
         self.problem: str | None = None
+        self.warnings: tuple[str, ...] = ()
 
     @property
     def route(self) -> AnswerRoute:

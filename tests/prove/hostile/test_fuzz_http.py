@@ -133,6 +133,7 @@ class House:
             rules=core.rules,
             sign_in=sign_in,
             problems=_no_problems,
+            warnings=list,
             groups=list,
             live_runners=_nobody,
             seen_agents=list,

@@ -201,6 +201,20 @@ def test_each_complaint_of_the_host_is_a_problem(host: Host, run: Run) -> None:
     assert "damaged" in found["host"][1]["detail"]
 
 
+def test_what_a_found_server_does_is_a_warning(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "OpenCode at http://127.0.0.1:4096: it floods its event stream"
+    host.stop()
+    monkeypatch.setattr("pynchy.host.Host._warnings", lambda _: [told])
+    host.start()
+
+    code, found = examine(run)
+
+    assert code == 0
+    assert (found["host"][1]["status"], found["host"][1]["detail"]) == ("warning", told)
+
+
 def groups(tmp_path: Path, **group: Any) -> list[Finding]:
     settings = Settings.model_validate(
         {"channels": {"slack": ChannelSettings()}, "groups": {"web": group}}

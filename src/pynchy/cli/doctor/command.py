@@ -307,12 +307,18 @@ def look_at_host(data: DataFolder) -> Health:
         return Health((problem("host", str(exc), "see its log, and restart pynchy serve"),))
     problems = tuple(map(str, health.get("problems", ())))
     running = fine("host", f"running at {address.url}, {health.get('open', 0)} open")
-    return Health((running, *_complaints(problems), *_undelivered(undelivered)), problems)
+    told = (*_complaints(problems), *_warnings(health), *_undelivered(undelivered))
+    return Health((running, *told), problems)
 
 
 def _complaints(problems: tuple[str, ...]) -> Iterator[Finding]:
     for text in problems:
         yield problem("host", text, "fix that, or restart pynchy serve and read its log")
+
+
+def _warnings(health: Json) -> Iterator[Finding]:
+    for text in map(str, health.get("warnings", ())):
+        yield warning("host", text, "end that program if you do not need it")
 
 
 def _undelivered(views: list[Json]) -> Iterator[Finding]:

@@ -132,11 +132,17 @@ class OpenCodeSource:
 
     @property
     def problem(self) -> str | None:
-        """See Source: that a server which was only found has ended is no problem."""
-        trusted = (one.watch for url, one in self._servers.items() if url in self._settings.urls)
+        """See Source: what a server does that was only found is no problem."""
+        trusted = [one.watch for url, one in self._servers.items() if url in self._settings.urls]
         problems = [watch.problem for watch in trusted]
-        problems += [one.watch.events.problem for one in self._servers.values()]
+        problems += [watch.events.problem for watch in trusted]
         return next(filter(None, problems), None)
+
+    @property
+    def warnings(self) -> list[str]:
+        """See Source: any agent can start a server that is found, and let it flood."""
+        found = (one for url, one in self._servers.items() if url not in self._settings.urls)
+        return [told for one in found if (told := one.watch.events.problem)]
 
     def agents(self) -> list[SeenAgent]:
         """See Source."""
