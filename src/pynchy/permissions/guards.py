@@ -25,10 +25,10 @@ class Guard:
 
     `short` are letters, alone or in a bundle; `long` are options with two dashes (any beginning of
     one counts) or with one (as `find` has them); `first` are globs of the words that say what the
-    program does, and `looks` the only such words that are let in; `within` are texts that must not
-    be in any word, `folded` however their letters are written; `outside`: no path out of the folder
-    may be. `only`: of options, these alone are let in. `everything`: no `*` is of use at all.
-    `when`: it is about these subcommands alone.
+    program does, and `looks` the only such words that are let in; `within` is a regular expression
+    that must not be found in any word, `folded` however their letters are written; `outside`: no
+    path out of the folder may be. `only`: of options, these alone are let in. `everything`: no `*`
+    is of use at all. `when`: it is about these subcommands alone.
     """
 
     why: str
@@ -70,7 +70,7 @@ class Guard:
 
     def _refuses(self, word: str) -> bool:
         text = word.casefold() if self.folded else word
-        if any(part in text for part in self.within.split()):
+        if self.within and re.search(self.within, text):
             return True
         if self.outside and _leads_outside(word):
             return True
@@ -141,7 +141,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             long="--exec --upload-pack --receive-pack --ext-diff --textconv --config "
             "--config-env --open-files-in-pager --exec-path --template --extcmd --tool "
             "--show-signature --gpg-sign --filters --edit-description --recurse-submodules",
-            within=":: %G",
+            # Placeholders for signatures run gpg.program.
+            within=r"::|%[-+ ]?G|%\(\*?signature",
             first="bisect* submodule* filter-* difftool* mergetool* rebase* config alias daemon "
             "instaweb send-email credential* hook clone init init-db fast-import remote-* gui "
             "citool http-backend shell upload-pack receive-pack upload-archive cvs* p4 svn "
@@ -273,7 +274,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         Guard("shows secrets", within="secret", folded=True, long="--filename", short="f"),
         Guard(
             "reads any file",
-            within="template-file templatefile jsonpath-file columns-file",
+            within="template-file|templatefile|jsonpath-file|columns-file",
             folded=True,
         ),
     ),
