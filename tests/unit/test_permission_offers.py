@@ -79,6 +79,9 @@ SLIPS = {
         "kubectl get -R -f x",
         "kubectl get --raw=/api/v1/secrets",
         "kubectl get pods -- x",
+        "kubectl get pods -o yaml",
+        "kubectl get pods -o json",
+        "kubectl get pods -oyaml",
     ],
     "kubectl describe pod x": ["kubectl describe SECRETS", "kubectl describe -f x.yaml"],
     "kubectl logs x": ["kubectl logs x --pod-running-timeout=1s", "kubectl logs x --token=y"],
@@ -109,6 +112,9 @@ SLIPS = {
     "git log": [
         "git log --format=%GG",
         "git log --format='%h %G?'",
+        "git log --format=%-GG",
+        "git log --format=%+GG",
+        "git log --format='% GG'",
         "git log --stdin",
         "git log --onel",
         "git log --oneline=x",
@@ -173,7 +179,6 @@ SLIPS = {
         "podman info x",
     ],
     "podman ps": ["podman ps --url=ssh://evil/x", "podman ps -aq", "podman ps -r"],
-    "docker inspect x": ["docker inspect --type=container x", "docker inspect /x"],
     "npm view x": [
         "npm view git+https://e/x",
         "npm view http://127.0.0.1:1/x",
@@ -235,7 +240,7 @@ def test_allow_always_on_a_harmless_command_lets_no_harmful_one_in(
         "go test ./... -run TestX -v -count=1",
         "docker ps -a --format '{{.Names}}'",
         "docker logs --tail 50 -f web",
-        "kubectl get pods,svc -n web -o yaml",
+        "kubectl get pods,svc -n web -o wide",
         "kubectl get deploy/web -owide",
         "kubectl logs web-1 -c app --tail=9",
         "pip list --local --format=json",
@@ -256,6 +261,11 @@ def test_allow_always_goes_on_to_cover_the_usual_options(line: str) -> None:
     "line",
     [
         "docker top web",
+        "docker inspect web",
+        "podman inspect web",
+        "systemctl show nginx",
+        "kubectl get pods -o yaml",
+        "git show HEAD:.env",
         "kubectl cluster-info dump",
         "go version",
         "git log --unknown",
@@ -271,13 +281,78 @@ def test_what_is_not_known_to_be_harmless_is_offered_as_the_exact_command(line: 
     assert not is_allowed(f"{line} x", pattern)
 
 
-@pytest.mark.parametrize("pattern", ["Bash(docker top *)", "Bash(ls *)", "Bash(git *)", "Bash(*)"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "Bash(docker top *)",
+        "Bash(docker inspect *)",
+        "Bash(systemctl show *)",
+        "Bash(ls *)",
+        "Bash(git *)",
+        "Bash(*)",
+    ],
+)
 def test_an_older_rule_of_a_card_that_is_offered_no_more_covers_no_further_words(
     pattern: str,
 ) -> None:
     program = pattern.removeprefix("Bash(").removesuffix("*)").strip() or "ls"
 
     assert not is_allowed(f"{program} x", pattern)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git show HEAD:.env",
+        "git show HEAD:a/.ENV.local",
+        "git show :.env",
+        "git show :0:.npmrc",
+        "git show main:.netrc..main:x",
+        "git grep -e . -- .env",
+        "git grep -e . .env",
+        "git grep -n . .env",
+        "git grep -- .env",
+        "git grep -e . -- ':(top).env'",
+        "git grep -e . -- ':/.env'",
+        "git grep -e . -- '.en*'",
+        "git grep -e . -- '.en[v]'",
+        "git grep -e . -- '.e\\nv'",
+        "git grep -e . -- '?env'",
+        "git grep -e . -- '*.env'",
+        "git grep -e . -- '*.env*'",
+        "git cat-file -p HEAD:.env",
+        "git cat-file blob HEAD:id_rsa",
+        "git log -p -- .env",
+        "git whatchanged -p -- .env",
+        "git diff HEAD~1 -- deploy/.env.production",
+        "git diff HEAD:.netrc...x",
+        "git blame .env",
+    ],
+)
+def test_allow_always_on_looking_at_files_showed_secrets(line: str) -> None:
+    subcommand = " ".join(line.split()[:2])
+
+    assert not is_allowed(line, f"Bash({subcommand} *)")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git show HEAD",
+        "git show HEAD:src/env.py",
+        "git show main:docs/",
+        "git diff HEAD~1 origin/main...HEAD -- src/a.py",
+        "git grep -n foo -- '*.py' 'src/**/test_*.py'",
+        "git grep -n 'def .*load_.env\\(' src",
+        "git log v1.0..HEAD -- ':(top)src'",
+        "git blame src/a.py",
+        "git cat-file -p 'HEAD^{tree}'",
+    ],
+)
+def test_allow_always_goes_on_to_show_files_that_are_not_sensitive(line: str) -> None:
+    subcommand = " ".join(line.split()[:2])
+
+    assert is_allowed(line, f"Bash({subcommand} *)")
 
 
 def test_a_rule_of_the_settings_is_not_narrowed_to_the_list_of_cards() -> None:

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pynchy.permissions.files import is_sensitive
+
 _LETTER = len("-x")
 _DIGITS = re.compile(r"[0-9]+")
 # What the other words may be.
@@ -37,6 +39,11 @@ _NPM_PACKAGES = re.compile(
 )
 # A second slash would be a host of one's choice, which is sent a token.
 _OF_GITHUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]+)?")
+
+# What git takes apart: HEAD:a/b, a..b, :(top)a.
+_PARTS = re.compile(r"[:/)]|\.\.+")
+# The one kind of glob of which it can be told that it is not made for a sensitive file: *.py
+_WILD_ENDING = re.compile(r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9]+)")
 
 _SHOWN_AS = "--color --no-color --color=always|auto|never"
 _DIFF = f"""
@@ -76,18 +83,27 @@ _GITHUB_LIST = "-L= --limit= --json= --state= -s= --author= --assignee= --label=
 
 @dataclass(frozen=True)
 class Offer:
-    """The options of one subcommand that are let in, and what its other words may be."""
+    """The options of one subcommand that are let in, and what its other words may be.
+
+    `shows_files`: they name files whose content is shown, of which none may be sensitive;
+    `finds`: but the first of them is what to look for, unless -e says that.
+    """
 
     options: str = ""
     operands: re.Pattern[str] = _INSIDE
+    shows_files: bool = False
+    finds: bool = False
 
     def lets_in(self, words: Sequence[str]) -> bool:
         """True if all of the words are known to be harmless."""
-        at = 0
+        at, finds = 0, self.finds and "-e" not in words
         while at < len(words):
             if words[at] == "--":
-                return "--" in self._plain and all(map(self.operands.fullmatch, words[at + 1 :]))
-            taken = self._taken(*words[at : at + 2])
+                return "--" in self._plain and all(map(self._is_operand, words[at + 1 :]))
+            if finds and not words[at].startswith("-"):
+                taken, finds = int(bool(self.operands.fullmatch(words[at]))), False
+            else:
+                taken = self._taken(*words[at : at + 2])
             if not taken:
                 return False
             at += taken
@@ -96,7 +112,7 @@ class Offer:
     def _taken(self, word: str, following: str = "-") -> int:
         """Return how many words an operand, or an option and its value, are; 0: not let in."""
         if not word.startswith("-"):
-            return 1 if self.operands.fullmatch(word) else 0
+            return 1 if self._is_operand(word) else 0
         if word in self._plain or _DIGITS.sub("<n>", word) in self._plain:
             return 1
         name, is_glued, value = word.partition("=")
@@ -107,6 +123,11 @@ class Offer:
         if value.startswith("-") or (known and value not in known.split("|")):
             return 0
         return 1 if is_glued else 2
+
+    def _is_operand(self, word: str) -> bool:
+        if not self.operands.fullmatch(word):
+            return False
+        return not self.shows_files or not any(map(_may_be_sensitive, _PARTS.split(word)))
 
     @cached_property
     def _plain(self) -> frozenset[str]:
@@ -119,23 +140,36 @@ class Offer:
         return {name: values for name, _, values in pairs}
 
 
+def _may_be_sensitive(part: str) -> bool:
+    """True if part of a path that git is given is, or may stand for, a sensitive name."""
+    if part in {"", "HEAD", "*", "**"}:
+        return False
+    if set("*?[\\") & set(part):
+        ending = _WILD_ENDING.fullmatch(part)
+        return ending is None or is_sensitive(ending[1])
+    return is_sensitive(part)
+
+
 OFFERS: dict[str, Offer] = {
     "git status": Offer(
         """-s -b -sb -v -z --short --branch --long --verbose --porcelain --porcelain=v1|v2 --ignored
         -u --untracked-files --untracked-files=no|normal|all --show-stash --ahead-behind
         --no-ahead-behind --renames --no-renames --"""
     ),
-    "git diff": Offer(f"{_DIFF} --staged --cached --merge-base --exit-code --quiet"),
-    "git log": Offer(_LOG),
-    "git show": Offer(_LOG),
-    "git whatchanged": Offer(_LOG),
+    "git diff": Offer(
+        f"{_DIFF} --staged --cached --merge-base --exit-code --quiet", shows_files=True
+    ),
+    "git log": Offer(_LOG, shows_files=True),
+    "git show": Offer(_LOG, shows_files=True),
+    "git whatchanged": Offer(_LOG, shows_files=True),
     "git shortlog": Offer(
         f"{_COMMITS} -s -e -sn -ns -sne -nse --summary --numbered --email --format="
     ),
     "git rev-list": Offer(f"{_COMMITS} --count --objects --parents --oneline --abbrev-commit"),
     "git blame": Offer(
         """-L= -L<n>,<n> -l -t -w -s -e -f -n -p -M --show-name --show-number --show-email --root
-        --porcelain --line-porcelain --date= --reverse --first-parent --abbrev= --"""
+        --porcelain --line-porcelain --date= --reverse --first-parent --abbrev= --""",
+        shows_files=True,
     ),
     "git ls-files": Offer(
         """-d -m -i -s -u -k -t -v -z --cached --deleted --modified --others --ignored --stage
@@ -162,7 +196,9 @@ OFFERS: dict[str, Offer] = {
         --fixed-strings --perl-regexp --basic-regexp --only-matching --context= --after-context=
         --before-context= --show-function --function-context --heading --break --column --cached
         --untracked --quiet --full-name --max-depth= --all-match --and --or --not
-        {_SHOWN_AS} --"""
+        {_SHOWN_AS} --""",
+        shows_files=True,
+        finds=True,
     ),
     "git add": Offer(
         """-A -u -v -n -N --all --update --verbose --dry-run --intent-to-add --renormalize --"""
@@ -172,7 +208,7 @@ OFFERS: dict[str, Offer] = {
         """-m= -a -am= -s -q -v --message= --all --amend --no-edit --signoff --quiet --verbose
         --dry-run --allow-empty --short --porcelain --"""
     ),
-    "git cat-file": Offer("-t -s -p -e"),
+    "git cat-file": Offer("-t -s -p -e", shows_files=True),
     "git merge-base": Offer("-a --all --is-ancestor --fork-point --octopus --independent"),
     "git name-rev": Offer("--tags --all --name-only --always --no-undefined"),
     "git count-objects": Offer("-v -H -vH --verbose --human-readable", _NONE),
@@ -210,7 +246,7 @@ OFFERS: dict[str, Offer] = {
         _GO_PACKAGES,
     ),
     "go list": Offer("-json -deps -test -e -find -f=", _GO_PACKAGES),
-    # Not top: it hands options on to ps.
+    # Not top: it hands options on to ps. Not inspect: it shows the environment, with its secrets.
     **{
         f"{program} {subcommand}": offer
         for program in ("docker", "podman")
@@ -220,7 +256,6 @@ OFFERS: dict[str, Offer] = {
             "logs": Offer(
                 "-f --follow -n= --tail= --since= --until= -t --timestamps --details", _NAMES
             ),
-            "inspect": Offer("-f= --format= -s --size", _NAMES),
             "version": Offer("-f= --format=", _NONE),
             "info": Offer("-f= --format=", _NONE),
             "stats": Offer("-a --all --format= --no-stream --no-trunc", _NAMES),
@@ -229,11 +264,12 @@ OFFERS: dict[str, Offer] = {
             "history": Offer("--format= --no-trunc -q --quiet", _NAMES),
         }.items()
     },
-    # Not what chooses who asks, whom, or by which file. Templates are asked about.
+    # Not what chooses who asks, whom, or by which file. Templates are asked about, and so are whole
+    # objects (yaml, json): they have the values of the environment in them.
     "kubectl get": Offer(
-        f"""{_KUBECTL} -o=wide|json|yaml|name --show-labels
+        f"""{_KUBECTL} -o=wide|name --show-labels
         --show-kind --sort-by= --field-selector= -L= --label-columns= --ignore-not-found -w --watch
-        --chunk-size= -owide -oyaml -oname""",
+        --chunk-size= -owide -oname""",
         _NAMES,
     ),
     "kubectl describe": Offer(f"{_KUBECTL} --show-events --show-events=true|false", _NAMES),
@@ -268,13 +304,13 @@ OFFERS: dict[str, Offer] = {
             "check": Offer(_PIP, _NONE),
         }.items()
     },
+    # Not show: it has the environment in it.
     "systemctl status": Offer(f"{_UNITS} -n= -n<n> --lines= --with-dependencies", _NAMES),
     "systemctl list-units": Offer(_UNITS, _NAMES),
     "systemctl list-unit-files": Offer(_UNITS, _NAMES),
     "systemctl is-active": Offer(_UNITS, _NAMES),
     "systemctl is-enabled": Offer(_UNITS, _NAMES),
     "systemctl is-failed": Offer(_UNITS, _NAMES),
-    "systemctl show": Offer(f"{_UNITS} -p= --property= --value", _NAMES),
     "systemctl cat": Offer(_UNITS, _NAMES),
     "gh pr view": Offer("-c --comments --json=", _OF_GITHUB),
     "gh pr list": Offer(f"{_GITHUB_LIST} -d --draft --base= -B= --head=", _NONE),
