@@ -856,6 +856,15 @@ def test_the_words_for_a_known_program_say_what_is_left_out() -> None:
     )
 
 
+def test_the_words_for_a_rule_of_a_card_promised_more_than_its_star_lets_in() -> None:
+    known = (
+        "shell commands that begin with: git status (with options that are known to be harmless)"
+    )
+
+    assert describe("Bash(git status *)", origin=Origin.CARD) == known
+    assert describe("Bash(git status)", origin=Origin.CARD).endswith("command: git status")
+
+
 def test_a_denied_server_is_denied_with_all_its_tools() -> None:
     denied = rule("deny", "mcp__jira")
 

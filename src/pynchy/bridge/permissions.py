@@ -46,7 +46,7 @@ from pynchy.permissions.card import (
 from pynchy.permissions.judging import NOT_JUDGED
 from pynchy.permissions.rulebook import MAX_SESSION_RULE, RuleBook
 from pynchy.permissions.rules import NO_ALLOW_RULE, Decided, describe
-from pynchy.rule import Effect, Grant, Rule
+from pynchy.rule import Effect, Grant, Origin, Rule
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class PermissionRules:
     def _covers(self, pending: PendingQuestion, pattern: str) -> tuple[str, str]:
         """Return what a rule for the group covers, and one for the session, if there is one."""
         lasts = self._settings.group(pending.group).permissions.rule_ttl
-        covered = describe(pattern)
+        covered = describe(pattern, origin=Origin.CARD)
         group = f"{covered}; for every agent of {pending.group}, for {_days(lasts)}"
         if not pending.session_id:
             return group, ""

@@ -249,4 +249,5 @@ class _RuleRoutes:
 
 
 def _view(rule: Rule) -> dict[str, Any]:
-    return {**wire.rule_view(rule), "covers": describe(rule.pattern, rule.effect)}
+    covered = describe(rule.pattern, rule.effect, rule.origin)
+    return {**wire.rule_view(rule), "covers": covered}

@@ -157,10 +157,14 @@ class CommandPattern:
             return ToolPattern(BASH).describe()
         if not self.further:
             return f"exactly this shell command: {said}"
-        is_narrowed = allows and is_guarded(self.words[0])
-        but = " (but no options that run or write something else)" if is_narrowed else ""
         end = "…" if self.ending else ""
-        return f"shell commands that begin with: {said}{end}{but}"
+        return f"shell commands that begin with: {said}{end}{self._narrowed() if allows else ''}"
+
+    def _narrowed(self) -> str:
+        if self.offered:
+            return " (with options that are known to be harmless)"
+        is_narrowed = is_guarded(self.words[0])
+        return " (but no options that run or write something else)" if is_narrowed else ""
 
 
 @dataclass(frozen=True, slots=True)

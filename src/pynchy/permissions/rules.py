@@ -126,15 +126,19 @@ def judge(
 
 def _pattern_of(rule: Rule) -> Pattern:
     """Return what the rule covers: a `*` in the settings is a person's own, and wider."""
-    pattern = read_pattern(rule.pattern)
-    if isinstance(pattern, CommandPattern) and rule.origin is Origin.CARD:
+    return _read_as(rule.pattern, rule.origin)
+
+
+def _read_as(text: str, origin: Origin) -> Pattern:
+    pattern = read_pattern(text)
+    if isinstance(pattern, CommandPattern) and origin is Origin.CARD:
         return replace(pattern, offered=True)
     return pattern
 
 
-def describe(pattern: str, effect: Effect = Effect.ALLOW) -> str:
+def describe(pattern: str, effect: Effect = Effect.ALLOW, origin: Origin = Origin.SETTINGS) -> str:
     """Say in plain words what the pattern covers in such a rule. Raise PatternProblem."""
-    read = read_pattern(pattern)
+    read = _read_as(pattern, origin)
     if isinstance(read, CommandPattern):
         return read.describe(allows=effect is Effect.ALLOW)
     return read.describe()
