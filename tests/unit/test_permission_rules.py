@@ -1,5 +1,6 @@
 """What rules say of a call, and which rule is offered for one."""
 
+import errno
 import re
 import shlex
 from dataclasses import replace
@@ -908,7 +909,13 @@ def test_a_file_was_looked_up_again_for_every_rule(monkeypatch: pytest.MonkeyPat
 class _Disk:
     """The disk, with every name that is looked up there; `links` are on it."""
 
-    def __init__(self, looked_up: list[str], links: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        looked_up: list[str],
+        links: dict[str, str] | None = None,
+        error: int = errno.ENOENT,
+    ) -> None:
+        self._error = error
         self._looked_up = looked_up
         self._links = links or {}
 
@@ -916,7 +923,36 @@ class _Disk:
         self._looked_up.append(path)
         if path in self._links:
             return self._links[path]
-        raise OSError
+        raise OSError(self._error, "none")
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EIO, errno.ELOOP, errno.ESTALE])
+def test_a_path_that_could_not_be_looked_up_was_taken_for_no_link(
+    monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk([], error=error))
+    protected = Protected(("/srv/pynchy",))
+
+    assert said(call("Read", "/a/b"), rule("allow", "Read(/a/**)")) is None
+    assert said(call("Read", "/a/b"), rule("deny", "Read(/a/**)")) == "deny"
+    assert said(call("Bash", "cat a"), rule("allow", "Bash(cat *)"), protected=protected) is None
+
+
+@pytest.mark.parametrize("error", [errno.EINVAL, errno.ENOENT, errno.ENOTDIR])
+def test_what_is_no_link_or_not_there_is_allowed_as_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk([], error=error))
+
+    assert said(call("Read", "/a/b"), rule("allow", "Read(/a/**)")) == "allow"
+
+
+@pytest.mark.parametrize(("word", "effect"), [("é" * 200, "allow"), ("a/" * 2_200, None)])
+def test_a_long_text_is_no_file_but_a_long_path_may_be_one(word: str, effect: str | None) -> None:
+    protected = Protected(("/srv/pynchy",))
+    asked = call("Bash", f"echo '{word}'")
+
+    assert said(asked, rule("allow", "Bash(echo *)"), protected=protected) == effect
 
 
 def test_a_call_with_thousands_of_paths_cost_seconds_to_judge(
@@ -977,7 +1013,10 @@ def test_a_thousand_words_in_a_deep_folder_cost_seconds_to_judge(
     assert len(looked_up) < 90 + 2 * 800
 
 
-def test_a_command_with_more_paths_than_are_looked_at_is_asked() -> None:
+def test_a_command_with_more_paths_than_are_looked_at_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pynchy.permissions.links.os", _Disk([]))
     protected = Protected(("/srv/pynchy",))
     asked = call("Bash", f"echo --x={'a/' * 2_400}")
 

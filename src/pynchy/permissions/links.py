@@ -6,12 +6,16 @@ been followed to its end is said, never guessed.
 
 from __future__ import annotations
 
+import errno
 import os
 
 # Of all paths of one call together: some hundred files of usual depth.
 MAX_STEPS = 5_000
 # As many as Linux follows before it refuses to open the file.
 _MAX_LINKS = 40
+# All else (no right to look, a disk that fails) tells nothing of what is there.
+_NO_LINK = frozenset({errno.EINVAL, errno.ENOENT, errno.ENOTDIR})
+_MAX_NAME = 255
 
 
 class LostTrack(Exception):
@@ -70,8 +74,19 @@ class LinkReader:
         if path not in self._targets:
             try:
                 self._targets[path] = os.readlink(path)  # noqa: PTH115 - of the very text
-            except OSError:
+            except (OSError, ValueError) as exc:
+                if not _is_no_link(exc, path):
+                    raise LostTrack("a path in it cannot be looked up") from exc
                 self._targets[path] = None
-            except ValueError as exc:
-                raise LostTrack("a path in it cannot be looked up") from exc
         return self._targets[path]
+
+
+def _is_no_link(exc: Exception, path: str) -> bool:
+    """True if the error says that no link is there."""
+    if not isinstance(exc, OSError):
+        return False
+    if exc.errno == errno.ENAMETOOLONG:
+        # No file has so long a name: it is a message, or another text. A path may be too long from
+        # the root, though, and be there from the agent's folder.
+        return len(path.rpartition("/")[2].encode(errors="surrogatepass")) > _MAX_NAME
+    return exc.errno in _NO_LINK
