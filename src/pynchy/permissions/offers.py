@@ -35,7 +35,7 @@ _GO_PACKAGES = re.compile(r"(?!/)(?!(?:.*/)?\.\.(?:/|$))[A-Za-z0-9._/-]+")
 # From the registry: no address, no folder, no archive.
 _NPM_PACKAGES = re.compile(
     r"(?!.*\.(?i:tgz|tar|tar\.gz)$)(?:@[a-z0-9_-][a-z0-9._-]*/)?[a-zA-Z0-9_-][a-zA-Z0-9._-]*"
-    r"(?:@[0-9a-z^~<>=.-]+)?"
+    r"(?:@(?!\.)[0-9a-z^~<>=.-]+)?"
 )
 # A second slash would be a host of one's choice, which is sent a token.
 _OF_GITHUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._-]+)?")
