@@ -150,7 +150,15 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             "request-pull quiltimport",
         ),
         Guard("runs a program", when="clone", short="u"),
-        Guard("writes a file", short="o", long="--output --output-directory --separate-git-dir"),
+        # A strategy x is the program git-merge-x.
+        Guard("runs a program", long="--strategy"),
+        Guard("runs a program", when="merge pull rebase", short="s"),
+        Guard(
+            "writes a file",
+            short="o",
+            long="--output --output-directory --separate-git-dir",
+            first="bundle",
+        ),
         # git diff A B shows any two files, once one of them is not of the repository.
         Guard(
             "reads any file",
@@ -191,6 +199,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             short="pco",
             long="--pyargs --rootdir --confcutdir --config-file --override-ini --pdbcls "
             "--import-mode",
+            # A file with more options.
+            within="^@",
         ),
         Guard(
             "writes files",
@@ -223,8 +233,8 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "go": (
         Guard(
             "runs a program",
-            long="-exec -toolexec -vettool -overlay -modfile -C -ldflags -gcflags -asmflags "
-            "-gccgoflags -compiler -pkgdir",
+            long="-exec -toolexec -vettool -fixtool -overlay -modfile -C -ldflags -gcflags "
+            "-asmflags -gccgoflags -compiler -pkgdir",
             first="run generate tool install get env work mod",
         ),
         Guard(
@@ -241,9 +251,9 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
         (
             Guard(
                 "starts or enters a container, or changes one",
-                first="run exec create start build buildx compose cp commit load import plugin "
-                "swarm service stack config context container image volume network system push "
-                "pull login update export save rm rmi kill stop restart",
+                # Any other word may be a plugin.
+                looks="ps images logs inspect version info stats port diff history top events "
+                "search wait",
                 long="--host --context --config --tlscacert",
                 short="H",
             ),
@@ -296,11 +306,13 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "gh": (
         Guard(
             "runs a program or changes something",
-            first="api alias extension ext config auth secret variable codespace cs ssh-key "
-            "gpg-key",
+            # Any other word may be an extension, or another name for a command.
+            looks="pr issue run repo release workflow label search gist status project cache "
+            "ruleset org attestation version",
             long="--web --editor --browser",
             short="we",
         ),
+        Guard("hands options on to git", within="^--$"),
     ),
     "systemctl": (
         Guard(
