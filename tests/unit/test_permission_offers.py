@@ -108,7 +108,12 @@ SLIPS = {
         "git grep x --no-ind",
         "git grep --threads=9 x",
     ],
-    "git blame x": ["git blame -S/srv/x y", "git blame --ignore-revs-file=x y", "git blame -Sx y"],
+    "git blame x": [
+        "git blame -S/srv/x y",
+        "git blame --ignore-revs-file=x y",
+        "git blame -Sx y",
+        "git blame --abbrev .env",
+    ],
     "git log": [
         "git log --format=%GG",
         "git log --format='%h %G?'",
@@ -117,6 +122,9 @@ SLIPS = {
         "git log --format='% GG'",
         "git log --stdin",
         "git log --onel",
+        "git log --format x",
+        "git log -p --format .env",
+        "git log --pretty oneline --unified .env",
         "git log --oneline=x",
         "git log --unknown",
         "git log -p5x",
@@ -384,14 +392,15 @@ def test_every_option_of_the_list_is_let_in_by_the_guards_too(command: str) -> N
         assert offer.lets_in(whole[len(words) :]), option
 
 
-_OFFER = Offer("-a -m= -n<n> --flag --many= --few=one|two --maybe --maybe=x|y --")
+_OFFER = Offer("-a -m= -n<n> --flag --many= --few=one|two --maybe --maybe=x|y --glued=* --")
 
 
 @settings(derandomize=True, max_examples=500, deadline=None)
 @given(word=st.text("-=<n>amflgyewx1/.", max_size=8).map(lambda text: f"-{text}"))
 def test_a_word_that_begins_with_a_dash_is_let_in_only_as_the_list_spells_it(word: str) -> None:
     listed = re.compile(
-        r"-a|-n[0-9]+|--flag|--many=(?!-).*|--few=(one|two)|--maybe(=[xy])?|--", re.DOTALL
+        r"-a|-n[0-9]+|--flag|--many=(?!-).*|--few=(one|two)|--maybe(=[xy])?|--glued=(?!-).*|--",
+        re.DOTALL,
     )
 
     assert _OFFER.lets_in([word]) == bool(listed.fullmatch(word))
@@ -410,6 +419,10 @@ def test_a_word_that_begins_with_a_dash_is_let_in_only_as_the_list_spells_it(wor
         ("--few three", False),
         ("--few=three", False),
         ("--few", False),
+        ("--glued=x", True),
+        ("--glued x", False),
+        ("--glued *", False),
+        ("--glued", False),
         ("--maybe z", True),
         ("--maybe=z", False),
         ("--many x --flag", True),

@@ -9,6 +9,7 @@ the list at all is offered as the exact command. The guards of guards.py count b
     --since=             with a value of any kind: --since=x or --since x
     -m=                  the same of a letter: -m x
     --color=auto|never   with one of these values
+    --format=*           with a value of any kind, glued on: what follows --format is an operand
     -U<n>                digits in that place
     --                   operands follow, whatever they begin with
 """
@@ -23,6 +24,7 @@ from functools import cached_property
 from pynchy.permissions.files import is_sensitive
 
 _LETTER = len("-x")
+_GLUED = "*"
 _DIGITS = re.compile(r"[0-9]+")
 # What the other words may be.
 _NONE = re.compile(r"(?!)")
@@ -47,7 +49,7 @@ _WILD_ENDING = re.compile(r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9]+)")
 
 _SHOWN_AS = "--color --no-color --color=always|auto|never"
 _DIFF = f"""
-    -p -u -s --patch --no-patch -U<n> --unified= --raw --stat --numstat --shortstat --summary
+    -p -u -s --patch --no-patch -U<n> --unified=* --raw --stat --numstat --shortstat --summary
     --compact-summary --name-only --name-status --minimal --patience --histogram {_SHOWN_AS}
     --word-diff --word-diff=color|plain|porcelain|none --color-words --full-index --abbrev --check
     -M -B -D --find-renames --find-copies --no-renames --diff-filter= -S= -G= --pickaxe-all
@@ -62,8 +64,8 @@ _COMMITS = """
     --left-right --left-only --right-only --cherry --cherry-pick --cherry-mark --full-history
     --simplify-by-decoration --no-walk --"""
 _LOG = f"""{_DIFF} {_COMMITS}
-    --oneline --graph --decorate --no-decorate --decorate=short|full|auto|no --format= --pretty
-    --pretty= --abbrev-commit --no-abbrev-commit --date= --relative-date --follow --cc -m -g
+    --oneline --graph --decorate --no-decorate --decorate=short|full|auto|no --format=* --pretty
+    --pretty=* --abbrev-commit --no-abbrev-commit --date= --relative-date --follow --cc -m -g
     --walk-reflogs --no-notes"""
 _CARGO = """
     --workspace --all -p= --package= --exclude= --lib --bins --bin= --examples --example= --tests
@@ -120,7 +122,10 @@ class Offer:
             return 0
         value = value if is_glued else following
         known = self._with_value[name]
-        if value.startswith("-") or (known and value not in known.split("|")):
+        is_any = not known or (is_glued and known == _GLUED)
+        # A word that follows is never the value of an option that has it glued on.
+        is_known = known != _GLUED and value in known.split("|")
+        if value.startswith("-") or not (is_any or is_known):
             return 0
         return 1 if is_glued else 2
 
@@ -163,12 +168,12 @@ OFFERS: dict[str, Offer] = {
     "git show": Offer(_LOG, shows_files=True),
     "git whatchanged": Offer(_LOG, shows_files=True),
     "git shortlog": Offer(
-        f"{_COMMITS} -s -e -sn -ns -sne -nse --summary --numbered --email --format="
+        f"{_COMMITS} -s -e -sn -ns -sne -nse --summary --numbered --email --format=*"
     ),
     "git rev-list": Offer(f"{_COMMITS} --count --objects --parents --oneline --abbrev-commit"),
     "git blame": Offer(
         """-L= -L<n>,<n> -l -t -w -s -e -f -n -p -M --show-name --show-number --show-email --root
-        --porcelain --line-porcelain --date= --reverse --first-parent --abbrev= --""",
+        --porcelain --line-porcelain --date= --reverse --first-parent --abbrev=* --""",
         shows_files=True,
     ),
     "git ls-files": Offer(
@@ -180,13 +185,13 @@ OFFERS: dict[str, Offer] = {
         "-r -t -d -l -z --long --name-only --name-status --full-name --full-tree --abbrev --"
     ),
     "git rev-parse": Offer(
-        """--abbrev-ref --abbrev-ref=strict|loose --short --short= --verify -q --quiet --symbolic
+        """--abbrev-ref --abbrev-ref=strict|loose --short --short=* --verify -q --quiet --symbolic
         --symbolic-full-name --show-toplevel --show-prefix --show-cdup --git-dir --git-common-dir
         --absolute-git-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository
         --is-shallow-repository --all --branches --tags --remotes"""
     ),
     "git describe": Offer(
-        """--all --tags --always --long --dirty --contains --exact-match --first-parent --abbrev=
+        """--all --tags --always --long --dirty --contains --exact-match --first-parent --abbrev=*
         --match= --exclude= --candidates="""
     ),
     "git grep": Offer(
