@@ -10,8 +10,8 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PYTEST_ARGS ?=
 # Most of a test is waiting: more test files at a time than a machine has cores (one after another: WORKERS=0).
 WORKERS ?= 4
-# The same for browsers and agent programs, which have more work of their own.
-PROGRAMS ?= 2
+# Browsers have more work of their own.
+BROWSERS ?= 2
 # What was compiled once is kept for all workers and all that they start, wherever this runs.
 export PYTHONDONTWRITEBYTECODE =
 
@@ -28,7 +28,7 @@ test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 test-browser: $(READY) chromium ## run the tests of the inbox in a real browser (installs Chromium where it may)
-	@$(BIN)/python -m pytest tests/browser -n $(PROGRAMS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/browser -n $(BROWSERS) $(PYTEST_ARGS)
 
 # $(call program,NAME,PACKAGES): see that a program is there; install it where it may be installed.
 define program
@@ -74,7 +74,7 @@ test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (instal
 
 test-agents: $(READY) bubblewrap tmux npm ## run the real agent programs against a scripted model (installs them; needs npm)
 	@$(BIN)/python -m tests.agents.programs
-	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -n $(PROGRAMS) -o timeout=900 $(PYTEST_ARGS)
+	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -o timeout=900 $(PYTEST_ARGS)
 
 check: $(READY) ## format, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .

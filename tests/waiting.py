@@ -14,9 +14,10 @@ PAUSE_SECONDS = 0.02
 
 
 async def until(
-    look: Callable[[], Any], what: str = "the condition", seconds: float = DEADLINE_SECONDS
+    look: Callable[[], Any], what: str = "the condition", seconds: float | None = None
 ) -> Any:
     """Return the first true thing that `look` finds; fail when the time is over."""
+    seconds = DEADLINE_SECONDS if seconds is None else seconds
     deadline = time.monotonic() + seconds
     while True:
         found = look()

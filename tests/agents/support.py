@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance import support as acceptance
+from tests import waiting
 from tests.acceptance.support import Host, Json
 from tests.agents.programs import Program
 from tests.standins.models import Exchange, ModelStandIn, Turn
@@ -23,7 +23,7 @@ SESSION = "session-7"
 NOWHERE = "http://127.0.0.1:9"
 
 # These programs take many seconds to start where several share a machine.
-acceptance.DEADLINE_SECONDS = 240.0
+waiting.DEADLINE_SECONDS = 240.0
 
 
 class Stage:
@@ -134,7 +134,7 @@ class Stage:
     async def requests(self, count: int) -> list[Exchange]:
         """Wait until the model was called so often; it has refused nothing."""
         try:
-            found = await asyncio.to_thread(self.model.wait_for, count, acceptance.DEADLINE_SECONDS)
+            found = await asyncio.to_thread(self.model.wait_for, count, waiting.DEADLINE_SECONDS)
         except TimeoutError as exc:
             raise AssertionError(f"{exc}\n{self.logs()}") from exc
         assert self.model.refused == [], [one.text[-500:] for one in self.model.refused]
@@ -158,8 +158,6 @@ class Stage:
             "PATH": f"{self.program.bin}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
-            # Claude Code and OpenCode end before what their engine would compile best pays off.
-            "BUN_JSC_useFTLJIT": "0",
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "npm_config_registry"), NOWHERE),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
         }
