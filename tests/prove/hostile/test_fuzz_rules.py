@@ -363,7 +363,7 @@ def draw_words(chance: Draw, command: str) -> list[str]:
     listed = [*OFFERS[command].options.replace("<n>", "3").split(), "--"]
     words = []
     for _ in range(1 + chance.below(4)):
-        option = listed[chance.below(len(listed))].split("|")[0]
+        option = listed[chance.below(len(listed))].split("|")[0].removesuffix("*")
         ways = (
             *(option, option.rstrip("="), option[:-1], f"{option}x", f"{option}=x", f"-{option}"),
             *(option[1:], option.upper(), HARMFUL[chance.below(len(HARMFUL))]),
@@ -379,8 +379,9 @@ def spelled(command: str) -> re.Pattern[str]:
     for option in OFFERS[command].options.split():
         name, has_value, values = option.partition("=")
         way = re.escape(name).replace("<n>", "[0-9]+")
-        known = "|".join(map(re.escape, values.split("|"))) if values else ".*"
-        ways.append(f"{way}(?:=(?:{known}))?" if has_value else way)
+        known = "|".join(map(re.escape, values.split("|"))) if values.strip("*") else ".*"
+        value = f"=(?:{known})" if values == "*" else f"(?:=(?:{known}))?"
+        ways.append(f"{way}{value}" if has_value else way)
     return re.compile("|".join(ways) or "(?!)", re.DOTALL)
 
 
