@@ -1,0 +1,1 @@
+"""Questions as popups of the desktop that the host runs in."""

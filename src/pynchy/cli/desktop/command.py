@@ -1,0 +1,192 @@
+"""`pynchy desktop`: popups in your session, of a host that runs without a desktop or elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from pynchy.cli.desktop import autostart
+from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
+from pynchy.cli.options import data_dir_option, user_name
+from pynchy.client import HostClient
+from pynchy.data_dir import DataFolder, HostAddress
+from pynchy.desktop import INSTALL, LIBRARY
+from pynchy.errors import NoHost, PynchyError
+from pynchy.own_program import own_call, own_command
+from pynchy.safe_folder import Folder, UnsafeFile
+
+_KEYS = TypeAdapter(SessionKeys)
+_KEYS_FILE = "keys.json"
+_MAX_BYTES = 10_000
+_LOOK_SECONDS = 1.0
+
+
+@click.command("desktop", short_help="Pop up what waits, with buttons, in your session.")
+@click.option("--url", metavar="URL", help="A link to sign in with, or the address of the host.")
+@click.option("--install", is_flag=True, help="Start it with your session from now on.")
+@click.option("--remove", is_flag=True, help="No longer start it with your session.")
+@data_dir_option
+def desktop_command(*, url: str | None, install: bool, remove: bool, data: DataFolder) -> None:
+    r"""Show what waits as popups, and send the answers.
+
+    For a host that runs as a service without a desktop, or on another machine. There,
+    `pynchy inbox --open` makes a link; give it to --url once. From then on the address of the host
+    is enough. Without --url it is the host of this machine, and no link is needed.
+
+    \b
+    Examples:
+      pynchy desktop
+      pynchy desktop --url 'https://pynchy.example.org/sign-in?key=…'
+      pynchy desktop --url https://pynchy.example.org --install
+    """
+    if remove:
+        _tell("removed", autostart.remove(os.environ))
+        return
+    if find_spec(LIBRARY) is None:
+        raise PynchyError(f"{LIBRARY} is not installed: {INSTALL}")
+    folder = _state(url)
+    with _alone(folder) as is_alone:
+        if install:
+            _install(folder, url, data)
+        elif is_alone:
+            _follow(folder, url, data)
+        else:
+            click.echo("pynchy desktop runs already for this host", err=True)
+
+
+def _install(folder: Folder, url: str | None, data: DataFolder) -> None:
+    if url is not None:
+        _sign_in_by(folder, url)
+        words = ("desktop", "--url", _address(url))
+    else:
+        words = ("desktop", "--data-dir", str(data.path))
+    _tell("written", autostart.install((*own_command(), *words), os.environ))
+    click.echo(f"It starts with your next session; now: systemctl --user start {autostart.UNIT}")
+
+
+def _tell(done: str, paths: list[Path]) -> None:
+    for path in paths:
+        click.echo(f"{done}: {path}")
+
+
+def _follow(folder: Folder, url: str | None, data: DataFolder) -> None:
+    """Show what waits until the person ends it. The host of this machine is signed in to again."""
+    while True:
+        keys = _sign_in_by(folder, url) if url is not None else _sign_in_here(data)
+        click.echo(f"What waits at {keys.url} pops up here. Ctrl+C ends it.", err=True)
+
+        def has_moved(at: str = keys.url) -> bool:
+            return url is None and _is_elsewhere(data, at)
+
+        try:
+            asyncio.run(_run(HostSession(keys), folder, has_moved))
+        except SignedOut:
+            if url is not None:
+                raise
+        else:
+            return
+
+
+def _is_elsewhere(data: DataFolder, url: str) -> bool:
+    with suppress(NoHost):
+        return data.host().url != url
+    return False
+
+
+async def _run(session: HostSession, folder: Folder, has_moved: Callable[[], bool]) -> None:
+    from pynchy.cli.desktop.following import PopupFollower  # noqa: PLC0415 - its library is an extra
+    from pynchy.desktop.dbus import DBusBackend, session_bus  # noqa: PLC0415 - the same
+    from pynchy.desktop.popups import PopupIds  # noqa: PLC0415 - the same
+
+    backend = DBusBackend(session_bus(os.environ))
+    ids = PopupIds(Folder(folder.path, "popups"))
+    following = asyncio.create_task(PopupFollower(session, backend, ids, has_moved).run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, following.cancel)
+    try:
+        with suppress(asyncio.CancelledError):
+            await following
+    except BaseExceptionGroup as group:
+        found, others = group.split(SignedOut)
+        if found is None or others is not None:
+            raise
+        raise SignedOut(_sign_in_again(f"signed out at {session.url}")) from None
+
+
+def _sign_in_again(why: str) -> str:
+    link = f"get a link with {own_call()} inbox --open there"
+    return f"{why}: {link}, and say {own_call()} desktop --url LINK"
+
+
+def _sign_in_by(folder: Folder, url: str) -> SessionKeys:
+    """Return the keys that the link gives, or those that an earlier one gave."""
+    if urlsplit(url).path not in {"", "/"}:
+        keys = sign_in(url, user_name())
+        folder.replace(_KEYS_FILE, _KEYS.dump_json(keys))
+        return keys
+    try:
+        return _KEYS.validate_json(folder.read(_KEYS_FILE, _MAX_BYTES))
+    except (OSError, UnsafeFile, ValidationError):
+        raise SignedOut(_sign_in_again(f"not signed in at {url}")) from None
+
+
+def _sign_in_here(data: DataFolder) -> SessionKeys:
+    """Sign in at the host of this machine, by a link that the token makes."""
+    host = _wait_for_host(data)
+    key = urlsplit(HostClient(host).make_link()).query
+    return sign_in(f"{host.url}/sign-in?{key}", user_name())
+
+
+def _wait_for_host(data: DataFolder) -> HostAddress:
+    is_told = False
+    while True:
+        try:
+            return data.host()
+        except NoHost as exc:
+            if not is_told:
+                click.echo(f"{exc}. It is waited for.", err=True)
+            is_told = True
+            # Nothing tells of a host that comes back, so its file is looked at.
+            time.sleep(_LOOK_SECONDS)
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _state(url: str | None) -> Folder:
+    """Return where the keys and popups of one host are kept."""
+    root = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    root.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(_address(url).encode()).hexdigest()[:16] if url else "here"
+    folder = Folder(root, "pynchy-desktop", name)
+    folder.make()
+    return folder
+
+
+@contextmanager
+def _alone(folder: Folder) -> Iterator[bool]:
+    """Hold the folder. Yield False if another one does."""
+    folder.create("lock", b"")
+    fd = folder.open_file("lock")
+    try:
+        is_alone = False
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_alone = True
+        yield is_alone
+    finally:
+        os.close(fd)

@@ -1,0 +1,296 @@
+"""Which question has which popup: shown once, replaced, closed, reminded of, and shown again.
+
+A popup is its question's until the question is over, however often it was closed: a desktop may
+keep it in its notification centre. What a person does to a popup is passed on once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from pynchy.aio import LockMap
+from pynchy.desktop.backend import (
+    Backend,
+    Happening,
+    PopupDismissed,
+    Pressed,
+    ServiceReady,
+    TextWritten,
+)
+from pynchy.desktop.popup import (
+    BODY,
+    OPEN,
+    Popup,
+    PopupKey,
+    PopupQuestion,
+    choice_of,
+    hint_of,
+    notice_of,
+    popup_of,
+)
+from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
+from pynchy.model import Answer, GroupName, RequestId
+from pynchy.safe_folder import Folder, UnsafeFile
+
+log = logging.getLogger(__name__)
+
+NO_BUTTONS = "the notification service shows no buttons, so nobody can answer there"
+_MAX_ID_BYTES = 300
+# Neither groups nor request ids have it.
+_BETWEEN = "~"
+
+
+class OnlyHint(CannotShow):
+    """The service has no buttons: there is a plain notification, and nobody can answer it."""
+
+    maybe_shown = True
+
+
+@dataclass(frozen=True, slots=True)
+class PopupNotice:
+    """What the person is told in the popup's place; `is_over`: nothing can be answered there."""
+
+    text: str
+    is_over: bool = False
+
+
+class PopupAnswers(Protocol):
+    """Where what people do to popups goes."""
+
+    async def answer(self, asked: PopupQuestion, answer: Answer) -> PopupNotice | None:
+        """Take an answer. Return what the person must know; None if the popup may go away."""
+
+    async def dismiss(self, asked: PopupQuestion) -> None:
+        """Know that a person has closed the popup. The question stays open."""
+
+    async def open_page(self, asked: PopupQuestion) -> None:
+        """Open the question's page."""
+
+
+class PopupIds:
+    """The popups' ids, on the disk, so that a restart replaces them and doubles none."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def load(self) -> dict[PopupKey, str]:
+        """Return what was kept; what cannot be read is left out."""
+        self._folder.make()
+        found: dict[PopupKey, str] = {}
+        for name in self._folder.names():
+            group, between, request_id = name.rpartition(_BETWEEN)
+            with suppress(OSError, UnsafeFile, UnicodeDecodeError):
+                if between:
+                    text = self._folder.read(name, _MAX_ID_BYTES).decode()
+                    found[GroupName(group), RequestId(request_id)] = text
+        return found
+
+    def keep(self, key: PopupKey, popup_id: str) -> None:
+        """Keep the id of a popup."""
+        try:
+            self._folder.replace(_BETWEEN.join(key), popup_id.encode())
+        except OSError:
+            # The popup is there all the same; after a restart there may be two of it.
+            log.exception("desktop.id_not_kept")
+
+    def forget(self, key: PopupKey) -> None:
+        """Forget the popup."""
+        try:
+            self._folder.remove(_BETWEEN.join(key))
+        except OSError:
+            log.exception("desktop.id_kept")
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What is known of a question's popup.
+
+    `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
+    """
+
+    asked: PopupQuestion
+    popup_id: str = ""
+    is_ours: bool = False
+    is_busy: bool = False
+    is_hint: bool = False
+
+
+class Popups:
+    """Shows questions in one notification service, and passes on what people do."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        answers: PopupAnswers,
+        ids: PopupIds,
+        remind_seconds: float | None = None,
+    ) -> None:
+        self._backend = backend
+        self._answers = answers
+        self._ids = ids
+        self._remind_seconds = remind_seconds
+        self._shown: dict[PopupKey, _Shown] = {}
+        # Of questions that were over before a restart; it takes a service to close them.
+        self._stale: dict[PopupKey, str] = {}
+        self._locks: LockMap[PopupKey] = LockMap()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def restore(self, asked: Iterable[PopupQuestion]) -> None:
+        """Know the questions that were shown before a restart; all other popups go away."""
+        kept = await asyncio.to_thread(self._ids.load)
+        for one in asked:
+            if one.key not in self._shown:
+                self._shown[one.key] = _Shown(one, kept.get(one.key, ""))
+        self._stale = {key: kept[key] for key in kept.keys() - self._shown.keys()}
+
+    async def run(self) -> None:
+        """Follow what happens to the popups, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            while True:
+                happening = await self._backend.happenings.get()
+                tasks.create_task(self._follow(happening))
+
+    async def show(self, asked: PopupQuestion) -> str:
+        """Show the question, in place of its earlier popup; return the popup's id.
+
+        Raise ChannelUnavailable; OnlyHint where nobody can answer on a popup.
+        """
+        async with self._locks.of(asked.key):
+            if problem := self._backend.problem():
+                raise NotShown(problem)
+            known = self._shown.setdefault(asked.key, _Shown(asked))
+            known.asked = asked
+            if not self._backend.abilities.actions:
+                await self._show_hint(known)
+                raise OnlyHint(NO_BUTTONS)
+            known.is_hint = False
+            await self._put(known, popup_of(asked, self._backend.abilities))
+        self._remind_later(known)
+        return known.popup_id
+
+    def know(self, asked: PopupQuestion) -> None:
+        """Show the question as soon as there is a service."""
+        self._shown.setdefault(asked.key, _Shown(asked))
+
+    async def close(self, key: PopupKey) -> None:
+        """Take the question's popup away: it is over. Raise ChannelUnavailable."""
+        async with self._locks.of(key):
+            known = self._shown.get(key)
+            if known is not None and known.popup_id:
+                await self._take_away(known.popup_id)
+            await self._forget(key)
+
+    async def _take_away(self, popup_id: str) -> None:
+        if self._backend.is_current(popup_id):
+            await self._backend.close(popup_id)
+
+    async def _forget(self, key: PopupKey) -> None:
+        self._shown.pop(key, None)
+        await asyncio.to_thread(self._ids.forget, key)
+
+    async def _put(self, known: _Shown, popup: Popup) -> None:
+        known.popup_id = await self._backend.show(popup, known.popup_id)
+        known.is_ours = True
+        await asyncio.to_thread(self._ids.keep, known.asked.key, known.popup_id)
+
+    async def _show_hint(self, known: _Shown) -> None:
+        if not known.is_hint:
+            await self._put(known, hint_of(known.asked))
+            known.is_hint = True
+
+    async def _follow(self, happening: Happening) -> None:
+        try:
+            await self._handle(happening)
+        except ChannelUnavailable as exc:
+            log.info("desktop.unavailable", extra={"why": str(exc)})
+        except Exception:
+            log.exception("desktop.failed")
+
+    async def _handle(self, happening: Happening) -> None:
+        if isinstance(happening, ServiceReady):
+            await self._show_all_again()
+            await self._close_stale()
+            return
+        known = self._with_id(happening.popup_id)
+        if known is None:
+            return
+        match happening:
+            case PopupDismissed():
+                await self._answers.dismiss(known.asked)
+            case Pressed(key=key) if key in {BODY, OPEN}:
+                await self._answers.open_page(known.asked)
+            case Pressed(key=key):
+                label = choice_of(known.asked, key)
+                if label is not None:
+                    await self._answer(known, Answer((label,)))
+            case TextWritten(text=text):
+                if text.strip():
+                    await self._answer(known, Answer(text=text))
+
+    def _with_id(self, popup_id: str) -> _Shown | None:
+        return next((s for s in self._shown.values() if s.popup_id == popup_id and s.is_ours), None)
+
+    async def _answer(self, known: _Shown, answer: Answer) -> None:
+        if known.is_busy:
+            return
+        known.is_busy = True
+        try:
+            told = await self._answers.answer(known.asked, answer)
+        finally:
+            known.is_busy = False
+        if told is None:
+            await self.close(known.asked.key)
+        else:
+            await self._tell(known, told)
+
+    async def _tell(self, known: _Shown, told: PopupNotice) -> None:
+        key = known.asked.key
+        async with self._locks.of(key):
+            if told.is_over:
+                await self._backend.show(notice_of(known.asked, told.text), known.popup_id)
+                await self._forget(key)
+            elif self._shown.get(key) is known:
+                abilities = self._backend.abilities
+                await self._put(known, popup_of(known.asked, abilities, told=told.text))
+
+    async def _show_all_again(self) -> None:
+        for known in self._shown.values():
+            known.is_ours = False
+        for key in list(self._shown):
+            try:
+                await self._show_again(key)
+            except ChannelUnavailable as exc:
+                log.info("desktop.unavailable", extra={"why": str(exc)})
+
+    async def _show_again(self, key: PopupKey) -> None:
+        async with self._locks.of(key):
+            known, abilities = self._shown.get(key), self._backend.abilities
+            if known is None or known.is_ours or known.is_hint:
+                return
+            make = popup_of(known.asked, abilities) if abilities.actions else hint_of(known.asked)
+            await self._put(known, make)
+
+    async def _close_stale(self) -> None:
+        for key, popup_id in list(self._stale.items()):
+            await self._take_away(popup_id)
+            del self._stale[key]
+            await asyncio.to_thread(self._ids.forget, key)
+
+    def _remind_later(self, known: _Shown) -> None:
+        if self._remind_seconds and self._tasks is not None:
+            self._tasks.create_task(self._remind(known, self._remind_seconds))
+
+    async def _remind(self, known: _Shown, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        key = known.asked.key
+        async with self._locks.of(key):
+            if self._shown.get(key) is known and self._backend.problem() is None:
+                popup = popup_of(known.asked, self._backend.abilities, again=True)
+                with suppress(ChannelUnavailable):
+                    await self._put(known, popup)

@@ -1,0 +1,262 @@
+"""Which question has which popup, however often the service or the host restarts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.standins.notifications import NotificationStandIn, StandInBackend
+from tests.waiting import until
+
+from pynchy.bridge.cards import card_of
+from pynchy.desktop.popup import Abilities, Popup, PopupQuestion
+from pynchy.desktop.popups import OnlyHint, PopupIds, PopupNotice, Popups
+from pynchy.errors import ChannelUnavailable, NotShown
+from pynchy.model import Answer, Option, Question
+from pynchy.safe_folder import Folder
+from pynchy.testing import make_pending
+
+
+def question(number: int = 1) -> PopupQuestion:
+    asked = Question(f"Deploy {number}?", options=(Option("Yes"), Option("No")))
+    pending = make_pending(f"request-{number}", questions=(asked,))
+    return PopupQuestion(pending.request_id, pending.questions, card_of(pending))
+
+
+class Session:
+    """Popups in a service, and what was passed on."""
+
+    def __init__(self, folder: Path, service: NotificationStandIn, **more: float) -> None:
+        self.service = service
+        self.backend = StandInBackend(service)
+        self.popups = Popups(self.backend, self, PopupIds(Folder(folder, "desktop")), **more)
+        self.answers: list[tuple[str, Answer]] = []
+        self.dismissed: list[str] = []
+        self.opened: list[str] = []
+        self.told: PopupNotice | None = None
+        self.wait = asyncio.Event()
+        self.wait.set()
+
+    async def answer(self, asked: PopupQuestion, answer: Answer) -> PopupNotice | None:
+        self.answers.append((asked.request_id, answer))
+        await self.wait.wait()
+        return self.told
+
+    async def dismiss(self, asked: PopupQuestion) -> None:
+        self.dismissed.append(asked.request_id)
+
+    async def open_page(self, asked: PopupQuestion) -> None:
+        self.opened.append(asked.request_id)
+
+    @asynccontextmanager
+    async def running(self, *asked: PopupQuestion) -> AsyncIterator[None]:
+        await self.popups.restore(asked)
+        jobs = [asyncio.create_task(job()) for job in (self.backend.run, self.popups.run)]
+        await until(self.backend.tried.is_set)
+        try:
+            yield
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)
+
+    @property
+    def bodies(self) -> list[str]:
+        return [popup.body for popup in self.service.screen.values()]
+
+
+async def test_two_popups_are_answered_out_of_order_each_its_own(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        first, second = [await session.popups.show(question(n)) for n in (1, 2)]
+        session.backend.press(second, "No")
+        session.backend.press(first, "Yes")
+        await until(lambda: not session.service.screen, "both to go away")
+
+    assert session.answers == [("request-2", Answer(("No",))), ("request-1", Answer(("Yes",)))]
+
+
+async def test_a_double_click_is_one_answer(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        shown = await session.popups.show(question())
+        session.wait.clear()
+        session.backend.press(shown, "Yes")
+        session.backend.press(shown, "No")
+        session.backend.click(shown)
+        await until(lambda: session.opened, "what came last")
+        session.wait.set()
+        await until(lambda: not session.service.screen, "it to go away")
+
+    assert session.answers == [("request-1", Answer(("Yes",)))]
+
+
+async def test_a_closed_popup_is_no_answer_and_counts_when_it_is_taken_from_the_centre(
+    tmp_path: Path,
+) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        shown = await session.popups.show(question())
+        popup = session.service.screen[shown]
+        session.backend.dismiss(shown)
+        await until(lambda: session.dismissed, "the dismissal")
+        session.service.screen[shown] = popup
+        session.backend.press(shown, "Yes")
+        await until(lambda: session.answers, "the answer")
+
+    assert session.dismissed == ["request-1"]
+
+
+async def test_a_service_that_restarts_shows_each_open_question_again_once(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        for number in (1, 2, 3):
+            await session.popups.show(question(number))
+        await session.popups.close(question(2).key)
+        session.service.restart()
+        session.backend.come_back()
+        await until(lambda: len(session.service.screen) == 2, "the open ones")
+        [first, _] = session.service.screen
+        session.backend.press(first, "Yes")
+        await until(lambda: session.answers, "an answer")
+
+    assert [a for a, _ in session.answers] == ["request-1"]
+    assert len(session.service.shown) == 5
+
+
+async def test_a_host_that_restarts_replaces_its_popups_and_doubles_none(tmp_path: Path) -> None:
+    service = NotificationStandIn()
+    old = Session(tmp_path, service)
+    async with old.running():
+        for number in (1, 2):
+            await old.popups.show(question(number))
+        service.restart()
+        old.backend.come_back()
+        await until(lambda: len(service.screen) == 2, "both again")
+    new = Session(tmp_path, service)
+    # The second was answered while no host ran.
+    async with new.running(question(1)):
+        await until(lambda: len(service.shown) == 5, "the open one")
+
+    assert len(service.screen) == 1
+    assert "Deploy 1?" in new.bodies[0]
+
+
+async def test_a_reply_that_is_not_taken_is_told_and_the_buttons_stay(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    session.told = PopupNotice("Not taken: only before noon")
+    async with session.running():
+        shown = await session.popups.show(question())
+        session.backend.press(shown, "Yes")
+        await until(lambda: "only before noon" in session.bodies[0], "the refusal")
+
+    assert [b.label for b in session.service.screen[shown].buttons] == ["Yes", "No"]
+
+
+async def test_a_reply_to_what_is_over_is_told_without_buttons(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    session.told = PopupNotice("This question is over already", is_over=True)
+    async with session.running():
+        shown = await session.popups.show(question())
+        session.backend.press(shown, "Yes")
+        await until(lambda: "over already" in session.bodies[0], "the refusal")
+
+    assert session.service.screen[shown].buttons == ()
+
+
+async def test_a_service_without_buttons_gets_one_plain_hint_which_goes_away(
+    tmp_path: Path,
+) -> None:
+    session = Session(tmp_path, NotificationStandIn(Abilities(actions=False)))
+    async with session.running():
+        for _ in range(2):
+            with pytest.raises(OnlyHint, match="no buttons"):
+                await session.popups.show(question())
+        [hint] = session.service.screen.values()
+        await session.popups.close(question().key)
+
+    assert hint.buttons == ()
+    assert session.service.screen == {}
+    assert len(session.service.shown) == 1
+
+
+async def test_a_better_service_shows_the_popup_and_shows_it_again_after_its_restart(
+    tmp_path: Path,
+) -> None:
+    session = Session(tmp_path, NotificationStandIn(Abilities(actions=False)))
+    async with session.running():
+        with pytest.raises(OnlyHint):
+            await session.popups.show(question())
+        session.service.abilities = Abilities()
+        await session.popups.show(question())
+        session.service.restart()
+        session.backend.come_back()
+        await until(lambda: session.service.screen, "the popup again")
+
+    assert [b.label for p in session.service.screen.values() for b in p.buttons] == ["Yes", "No"]
+
+
+async def test_a_popup_that_the_service_refuses_keeps_no_other_from_being_shown_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    put = session.service.put
+
+    def refuse_first(popup: Popup, replaces: str) -> str:
+        if "Deploy 1?" in popup.body:
+            raise ChannelUnavailable("the notification service does not answer")
+        return put(popup, replaces)
+
+    async with session.running():
+        for number in (1, 2):
+            await session.popups.show(question(number))
+        monkeypatch.setattr(session.service, "put", refuse_first)
+        session.service.restart()
+        session.backend.come_back()
+        await until(lambda: session.service.screen, "the second again")
+
+    assert "Deploy 2?" in session.bodies[0]
+
+
+async def test_without_a_service_nothing_is_shown(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    session.service.is_down = True
+    async with session.running():
+        with pytest.raises(NotShown, match="no notification service"):
+            await session.popups.show(question())
+
+
+async def test_there_is_one_reminder(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn(), remind_seconds=0.001)
+    async with session.running():
+        shown = await session.popups.show(question())
+        await until(lambda: len(session.service.shown) == 2, "the reminder")
+        await session.popups.close(question().key)
+
+    (_, first), (reminder_id, reminder) = session.service.shown
+    assert reminder_id == shown
+    assert (first.title, reminder.title) == ("g1", "Still waiting: g1")
+
+
+async def test_there_is_no_reminder_of_what_is_over(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn(), remind_seconds=0.001)
+    async with session.running():
+        await session.popups.show(question(1))
+        await session.popups.close(question(1).key)
+        await session.popups.show(question(2))
+        await until(lambda: len(session.service.shown) == 3, "the reminder of the second")
+
+    assert "Deploy 2?" in session.service.shown[-1][1].body
+
+
+async def test_a_disk_that_is_full_keeps_no_question_from_being_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    session = Session(tmp_path, NotificationStandIn())
+    monkeypatch.setattr(Folder, "replace", full)
+    async with session.running():
+        assert await session.popups.show(question())

@@ -1,0 +1,141 @@
+"""`pynchy desktop` at its edges: links, strangers at the host's port, sleep, and what starts it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from tests.standins.notifications import NotificationStandIn, StandInBackend
+from tests.waiting import until
+
+from pynchy.cli.desktop import autostart, following
+from pynchy.cli.desktop.following import PopupFollower
+from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
+from pynchy.desktop.popups import PopupIds
+from pynchy.errors import HostError
+from pynchy.model import Option, Question
+from pynchy.safe_folder import Folder
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Whoever has taken the port of a host that is down."""
+
+    heard: ClassVar[list[str]] = []
+    nonce = ""
+
+    def do_GET(self) -> None:
+        self.heard.append(str(self.headers))
+        self.send_response(401 if self.nonce else 200)
+        if self.nonce:
+            self.send_header("pynchy-nonce", self.nonce)
+        self.end_headers()
+        self.wfile.write(b'[{"request_id": "forged"}]')
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Stranger, "heard", [])
+    server = HTTPServer(("127.0.0.1", 0), Stranger)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_what_a_stranger_at_the_hosts_port_says_is_no_reply_and_it_never_hears_the_key(
+    stranger: str,
+) -> None:
+    session = HostSession(SessionKeys(stranger, "pynchy-1=c", "the page key"))
+
+    with pytest.raises(HostError, match="is not the host"):
+        session.call("GET", "/inbox/questions?key=a/b")
+    assert "the page key" not in "".join(Stranger.heard)
+
+
+def test_a_host_that_refuses_what_was_signed_for_it_has_signed_out(
+    stranger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stranger, "nonce", "n1")
+
+    with pytest.raises(SignedOut):
+        HostSession(SessionKeys(stranger, "c=c", "k")).call("GET", "/")
+    assert len(Stranger.heard) == 2
+
+
+@pytest.mark.parametrize(
+    "link", ["", "x", "ftp://h/sign-in?key=a", "http://h/sign-in", "http:///?key=a"]
+)
+def test_what_is_no_link_is_refused_with_where_to_get_one(link: str) -> None:
+    with pytest.raises(SignedOut, match="inbox --open"):
+        sign_in(link, "ana")
+
+
+def test_a_host_that_is_not_there_is_told() -> None:
+    with pytest.raises(HostError, match="no host answers"):
+        sign_in("http://127.0.0.1:1/sign-in?key=a", "ana")
+
+
+class SleepySession(HostSession):
+    """A connection that ends only when it is stopped."""
+
+    def __init__(self) -> None:
+        super().__init__(SessionKeys("http://h", "c", "k"))
+        self.opened = 0
+        self._stopped = threading.Event()
+
+    def events(self) -> Iterator[tuple[str, Any]]:
+        self.opened += 1
+        self._stopped.clear()
+        yield "sync", {"open": []}
+        self._stopped.wait(30)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+async def test_a_connection_that_was_open_while_the_machine_slept_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept = 0.0
+    monkeypatch.setattr(following, "_slept_seconds", lambda: slept)
+    monkeypatch.setattr(following, "_LOOK_SECONDS", 0.01)
+    session = SleepySession()
+    ids = PopupIds(Folder(tmp_path, "popups"))
+    job = asyncio.create_task(
+        PopupFollower(session, StandInBackend(NotificationStandIn()), ids).run()
+    )
+    await until(lambda: session.opened == 1, "the stream")
+    slept = 3_600.0
+    await until(lambda: session.opened == 2, "the stream again")
+    job.cancel()
+    await asyncio.wait([job])
+
+
+def test_what_cannot_be_read_whole_is_not_offered() -> None:
+    options = (Option("Allow once", needs_sight=True), Option("Deny"))
+    short, long = Question("Run ls?", options=options), Question("x\n" * 99, options=options)
+
+    [kept, cut] = following._offered((short, long))  # noqa: SLF001
+
+    assert (kept.labels, cut.labels) == (("Allow once", "Deny"), ("Deny",))
+
+
+def test_it_starts_with_the_session_until_it_is_removed(tmp_path: Path) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    for _ in range(2):
+        unit, entry = autostart.install(("/o p/pynchy", "desktop", "--url", "http://h/%"), environ)
+    wanted = tmp_path / "systemd/user/graphical-session.target.wants" / autostart.UNIT
+
+    assert 'ExecStart="/o p/pynchy" "desktop" "--url" "http://h/%%"\n' in unit.read_text()
+    assert 'Exec="/o p/pynchy" "desktop" "--url" "http://h/%%"\n' in entry.read_text()
+    assert wanted.resolve() == unit
+    assert set(autostart.remove(environ)) == {unit, wanted, entry}
+    assert autostart.remove(environ) == []
