@@ -12,11 +12,13 @@ PYTEST_ARGS ?=
 WORKERS ?= 4
 # Browsers have more work of their own.
 BROWSERS ?= 2
+# Each start of an agent program takes seconds of a processor: two at a time are hardly faster, and miss keys.
+AGENTS ?= 1
 # What was compiled once is kept for all workers and all that they start, wherever this runs.
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-install test-terminal test-sandbox test-whatsapp test-agents programs chromium tmux bubblewrap npm strace check format prove bench lock clean
+.PHONY: help demo test compiled test-browser test-install test-terminal test-sandbox test-whatsapp test-agents test-desktop programs chromium tmux dunst bubblewrap npm strace check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +28,10 @@ demo: $(DEMO_READY) ## watch an agent ask, you answer, the answer arrive (plays 
 
 test: $(READY) ## run every test that needs Python alone
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+# Each worker would compile the tests for itself if all began at once.
+compiled: $(READY)
+	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null
 
 test-browser: $(READY) chromium ## run the tests of the inbox in a real browser (installs Chromium where it may)
 	@$(BIN)/python -m pytest tests/browser -n $(BROWSERS) $(PYTEST_ARGS)
@@ -37,7 +43,7 @@ define program
 	  { echo "this needs $(1) (Debian: apt-get install $(2))" >&2; exit 1; }
 endef
 
-programs: chromium tmux bubblewrap npm strace ## install what the tests need beside Python (as root, Debian)
+programs: chromium dunst tmux bubblewrap npm strace ## install what the tests need beside Python (as root, Debian)
 
 # The shell is Chromium without a window: the same engine for less work. Not every system has it.
 chromium:
@@ -45,6 +51,14 @@ chromium:
 	@command -v chromium-headless-shell >/dev/null || [ "$$(id -u)" != 0 ] || \
 	  ! apt-cache show chromium-headless-shell >/dev/null 2>&1 || \
 	  apt-get install -y -qq chromium-headless-shell >/dev/null
+
+# A bus, a screen without a monitor, a notification service, a hand on the mouse, and a camera.
+dunst:
+	$(call program,dbus-daemon,dbus)
+	$(call program,Xvfb,xvfb)
+	$(call program,dunst,dunst)
+	$(call program,xdotool,xdotool)
+	$(call program,import,imagemagick)
 
 tmux:
 	$(call program,tmux,tmux)
@@ -61,6 +75,9 @@ strace:
 test-terminal: $(READY) tmux ## run the tests of the inbox in a real terminal (installs tmux where it may)
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
 
+test-desktop: $(READY) dunst ## run the tests of popups with a real notification service (installs dunst where it may)
+	@$(BIN)/python -m pytest tests/desktop $(PYTEST_ARGS)
+
 test-install: $(READY) ## install pynchy into an empty environment and see it work (needs a package index)
 	@$(BIN)/python -m pytest tests/install $(PYTEST_ARGS)
 
@@ -74,7 +91,7 @@ test-sandbox: $(READY) bubblewrap ## run agents in real bubblewrap boxes (instal
 
 test-agents: $(READY) bubblewrap tmux npm ## run the real agent programs against a scripted model (installs them; needs npm)
 	@$(BIN)/python -m tests.agents.programs
-	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -o timeout=900 $(PYTEST_ARGS)
+	@PYNCHY_TEST_AGENTS=1 $(BIN)/python -m pytest tests/agents -n $(AGENTS) -o timeout=900 $(PYTEST_ARGS)
 
 check: $(READY) ## format, lint, types and the direction of imports
 	@$(BIN)/ruff format --check .
@@ -92,7 +109,7 @@ prove: $(READY) strace ## prove the promises: crashes, power cuts, enemies, load
 	@test -n "$(PROVE_PARTS)" || test "$(PROVE)" = sample || \
 	  $(BIN)/python -m tests.prove.figures $(or $(PROVE_REPORT),.proof.json) docs/reliability.md
 
-bench: $(READY) chromium ## measure latency, start-up, lookups, recovery and the inbox beside their limits
+bench: $(READY) chromium dunst ## measure latency, start-up, lookups, recovery and the inbox beside their limits
 	@$(BIN)/python -m tests.bench
 
 lock: ## resolve requirements.lock again (needs uv)

@@ -37,6 +37,7 @@ PRELOADED = (
     "slack_bolt.adapter.socket_mode.aiohttp",
     "slack_bolt.async_app",
     "pynchy.channels.slack",
+    "pynchy.sources.opencode.source",
     "uvicorn.lifespan.off",
     "uvicorn.loops.asyncio",
     "uvicorn.protocols.http.h11_impl",

@@ -68,10 +68,10 @@ def seen_agents() -> list[SeenAgent]:
         return (ToolRun("bash", command, now - timedelta(seconds=seconds), is_guess),)
 
     ask = SeenAsk(Kind.QUESTION, "Which colour for the button?", now - timedelta(minutes=4))
-    mended = {"title": "Mend the build", "tools": bash("make test", 3), "open_todos": 3}
+    fixed = {"title": "Fix the build", "tools": bash("make test", 3), "open_todos": 3}
     moved = {"title": "Move the orders", "tools": bash("./move.sh", 90, is_guess=True)}
     return [
-        session("shop", AgentState.WORKING, 95, **mended),
+        session("shop", AgentState.WORKING, 95, **fixed),
         session("orders", AgentState.PERMISSION, 90, guessed=True, **moved),
         session("site", AgentState.WAITING, 240, asks=(ask,)),
         session("docs", AgentState.IDLE, 900, title="Proof-read the guide"),

@@ -1,4 +1,4 @@
-"""Small tools of a host: fair turns, locks and results by key, cancelling, its loop and its clock.
+"""Small tools of a host: fair turns, locks and results by key, rates, its loop and its clock.
 
 A wall clock that jumps while the host runs neither expires a question nor revives one. The jump is
 reported, and taken over at the next start.
@@ -12,12 +12,13 @@ import logging
 import selectors
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from pynchy.model import GroupName
@@ -42,6 +43,24 @@ def is_being_cancelled() -> bool:
     """True if somebody cancels this task; False where what it awaits cancelled itself."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+async def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns. A caller that is cancelled hears of that when it is done.
+
+    For what must not be left half done, and is short: a write, and what follows from it in memory.
+    """
+    running = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is None:
+        return running.result()
+    failed = None if running.cancelled() else running.exception()
+    raise cancelled from failed
 
 
 class NoThread(OSError):
@@ -324,3 +343,45 @@ def _elapsed_seconds() -> float:
     # CLOCK_MONOTONIC stands still on Linux while the machine sleeps; deadlines do not.
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
+
+
+@dataclass(slots=True)
+class Rate:
+    """A bucket of tokens: so many a second, with a reserve for a burst."""
+
+    per_second: float
+    burst: float
+    tokens: float = field(init=False)
+    refilled: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.tokens = self.burst
+
+    async def take(self) -> None:
+        """Return when there is a token."""
+        self._refill()
+        if self.tokens < 1:
+            await asyncio.sleep((1 - self.tokens) / self.per_second)
+            self._refill()
+        self.tokens -= 1
+
+    def take_now(self) -> bool:
+        """Take a token if there is one."""
+        self._refill()
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+    def _refill(self) -> None:
+        now = time.monotonic()
+        earned = (now - self.refilled) * self.per_second
+        self.tokens = min(self.burst, self.tokens + earned)
+        self.refilled = now
+
+
+def first_in(exc: Exception) -> Exception:
+    """Return what a task group's exception is about."""
+    while isinstance(exc, ExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc

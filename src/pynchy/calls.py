@@ -26,6 +26,9 @@ _PLAIN_FIELDS = {
     "NotebookEdit": "notebook_path description new_source cell_id cell_number cell_type edit_mode",
     WEB_FETCH: "url description prompt format timeout",
 }
+# What says by False what it says by being absent. Of any other field a no may widen the call as
+# well as a yes: "sandbox": false.
+_OFF_BY_FALSE = frozenset({"run_in_background", "dangerouslyDisableSandbox"})
 # How programs name the file of a call.
 _PATHS = ("file_path", "notebook_path", "filePath", "filepath", "path", "abs_path")
 _OF_ONE_EDIT = frozenset({"old_string", "new_string", "replace_all"})
@@ -72,17 +75,13 @@ class ToolCall:
 
     def is_plain(self) -> bool:
         """True if it says nothing of itself that no rule would look at."""
-        known = _PLAIN_FIELDS.get(self.tool)
-        if known is None:
+        if self.tool not in _PLAIN_FIELDS:
             return True
-        fields = {name for name, value in self.input.items() if value}
-        return fields <= set(known.split()) and self._has_plain_edits()
+        return not self._unknown_fields() and self._has_plain_edits()
 
     def odd_fields(self) -> list[str]:
         """Return the names of those of its fields that no rule looks at."""
-        known = _PLAIN_FIELDS.get(self.tool, "").split()
-        odd = [name for name, value in self.input.items() if value and name not in known]
-        return odd or ["edits"]
+        return self._unknown_fields() or ["edits"]
 
     def paths(self) -> tuple[str, ...]:
         """Return every path that it may be about; a plain call has one at most."""
@@ -96,8 +95,18 @@ class ToolCall:
         value = self.input.get(field)
         return value if isinstance(value, str) else None
 
+    def _unknown_fields(self) -> list[str]:
+        known = _PLAIN_FIELDS.get(self.tool, "").split()
+        return [
+            name
+            for name, value in self.input.items()
+            if not (name in known or value is None or (value is False and name in _OFF_BY_FALSE))
+        ]
+
     def _has_plain_edits(self) -> bool:
-        edits = self.input.get("edits") or []
+        edits = self.input.get("edits")
+        if edits is None:
+            return True
         return isinstance(edits, list) and all(
             isinstance(edit, Mapping) and edit.keys() <= _OF_ONE_EDIT for edit in edits
         )

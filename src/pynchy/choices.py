@@ -36,7 +36,7 @@ MAX_NEAR_LENGTH = 600
 _MAX_NOTE_CUTS = 20
 _BEFORE_NOTE = " \t\r\n:,;.—–-"
 _SETS_OFF = frozenset("\r\n:,;.—–-")
-_MOST_NEAR = 3
+_MAX_NEAR = 3
 _BRIEF = 60
 
 
@@ -131,7 +131,7 @@ def near_labels(typed: str, labels: Sequence[str]) -> tuple[str, ...]:
     if len(typed) > MAX_NEAR_LENGTH:
         return ()
     text = _fold(typed)
-    return tuple(label for label in labels if _is_near(text, _fold(label)))[:_MOST_NEAR]
+    return tuple(label for label in labels if _is_near(text, _fold(label)))[:_MAX_NEAR]
 
 
 def cut_notes(typed: str) -> Iterator[tuple[str, str]]:

@@ -86,11 +86,12 @@ class Core:
         self.mailboxes = Mailboxes(ipc, lambda group: settings.group(group).agent_uid)
         self.leases = context.leases or Leases(settings.lease_ttl.total_seconds())
         sessions = context.sessions or FileSessions(context.folder)
-        table = SessionTable(sessions, retention.sessions, self._forget_initial)
+        table = SessionTable(sessions, retention.sessions, self._forget_initial, self._is_group)
         self.liveness = Liveness(self.mailboxes, self.leases, context.launchers, context.lease_pool)
         self.tracker = SessionTracker(table, self.index, self.audit, context.now, self.liveness)
         self.ledger.subscribe(self.tracker)
         lost = LostAnswers(self.tracker, self.index, self.store, self.mailboxes)
+        self.ledger.subscribe(lost)
         late = _late_settings(settings, context.launchers)
         self.late = LateDelivery(self.ledger, self.mailboxes, lost, late, settings.max_resumes)
         limits = context.limits or DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
@@ -125,6 +126,9 @@ class Core:
         await self.rules.load()
         await self.ask_handler.load()
         return workers
+
+    def _is_group(self, name: str) -> bool:
+        return name in self.settings.groups or name in self.mailboxes.known()
 
     def _forget_initial(self, session: Session) -> None:
         if session.launches and wire.usable_id(session.session_id):

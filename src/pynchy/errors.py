@@ -183,7 +183,7 @@ class NotShown(ChannelUnavailable):
 
 
 class CannotShow(NotShown):
-    """The channel cannot show a card in that chat until somebody mends what the text says."""
+    """The channel cannot show a card in that chat until somebody fixes what the text says."""
 
 
 class AskingUnsupported(CannotShow):

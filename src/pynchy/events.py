@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pynchy.model import GroupName, Kind, RequestId, SessionId, ShortId
+from pynchy.model import GroupName, Kind, RequestId, SessionId, ShortId, Urgency
 from pynchy.session import SessionState
 
 
@@ -84,3 +84,5 @@ class Event:
     session_id: SessionId | None = None
     state: SessionState | None = None
     source: str = ""
+    title: str = ""
+    urgency: Urgency | None = None

@@ -16,7 +16,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it is, and how to mend it."""
+    """What was looked at, how it is, and how to fix it."""
 
     check: str
     status: Status

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
-from pynchy.aio import HostLoop, SteadyClock, cancelled_at_end
+from pynchy.aio import HostLoop, Rate, SteadyClock, cancelled_at_end, first_in
 from pynchy.bridge.ask import PREFIX
 from pynchy.channels.base import Channel
 from pynchy.channels.loading import OpenChannels, make_channels
@@ -33,16 +34,17 @@ from pynchy.http.sessions import SessionContext
 from pynchy.http_connections import HttpServer
 from pynchy.inbox.agents import LiveRunner
 from pynchy.inbox.sign_in import SignIn
-from pynchy.ipc.intake import Intake, Rate, Registry
+from pynchy.ipc.intake import Intake, Registry
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launcher
 from pynchy.launchers.kinds import LauncherContext, make_launcher
 from pynchy.launchers.run_log import LogChunk, read_output
-from pynchy.model import GroupName
+from pynchy.model import GroupName, SessionId
 from pynchy.pending.files import FileStore
 from pynchy.session import Session
-from pynchy.sources.base import HELD_SOURCES, SeenAgent, Source, SourceServices, let_go
+from pynchy.sources.base import HELD_SOURCES, Source, SourceServices, let_go
 from pynchy.sources.codex import CodexSource
+from pynchy.sources.running import RunningSources, keep_trying
 from pynchy.tracking.control import SESSION_PREFIX
 from pynchy.wire import DESK_ANSWER
 
@@ -86,7 +88,7 @@ async def running_host(
                 raise _why_not_started(exc, data) from exc
             yield running
     except ExceptionGroup as exc:
-        if isinstance(cause := _first_in(exc), HostError):
+        if isinstance(cause := first_in(exc), HostError):
             raise cause from exc
         raise
 
@@ -114,7 +116,7 @@ class Host:
         store = FileStore(data.ipc, data.is_ours)
         self._core = Core(replace(context, lease_pool=self._lease_pool, store=store))
         self._watcher: Watcher | None = None
-        self._sources = self._make_sources(environ)
+        self._sources = RunningSources(self._make_sources(environ))
         self._open_channels = OpenChannels(
             channels, self._core.answers, settings.send_timeout.total_seconds()
         )
@@ -144,19 +146,18 @@ class Host:
             tasks.create_task(core.expiry.run(), name="expiry")
             tasks.create_task(core.retention.run(), name="retention")
             tasks.create_task(core.expiry.report_orphans(), name="orphans")
-            await self._let_go_of_sources()
-            for source in self._sources:
-                tasks.create_task(source.run(core.ask_handler), name=source.name)
+            self._let_go_of_sources(tasks)
+            self._sources.start(core.ask_handler, tasks)
             context = await stack.enter_async_context(self._http(tasks))
             yield Running(context.url, recovered, lambda: _link(context))
 
-    async def _let_go_of_sources(self) -> None:
+    def _let_go_of_sources(self, tasks: asyncio.TaskGroup) -> None:
         """End what an earlier host was to ask for a source that is not set up any more."""
-        core, names = self._core, {source.name for source in self._sources}
-        for name, table in HELD_SOURCES.items():
-            if name not in names:
-                why = f"{table} is not in the settings any more"
-                await let_go(name, core.rejoined, core.index, core.ask_handler, why)
+        core = self._core
+        for name in HELD_SOURCES.keys() - self._sources.names:
+            why = f"{HELD_SOURCES[name]} is not in the settings any more"
+            work = partial(let_go, name, core.rejoined, core.index, core.ask_handler, why)
+            tasks.create_task(keep_trying(work, "source.not_let_go"), name=f"end {name}")
 
     async def _guard_folder(self) -> None:
         """Raise HostError when another host may take the folder for its own."""
@@ -230,11 +231,11 @@ class Host:
                 self._data.folder, now, link_ttl=web.link_ttl, browser_ttl=web.sign_in_ttl
             ),
             problems=self.problems,
-            warnings=self._warnings,
+            warnings=self._sources.warnings,
             groups=self._core.mailboxes.groups,
             remove_group=self._remove_group,
             live_runners=self._live_runners,
-            seen_agents=self._seen_agents,
+            seen_agents=self._sources.agents,
             session_context=SessionContext(
                 self._core.tracker,
                 self._core.control,
@@ -255,11 +256,11 @@ class Host:
             except OSError as exc:
                 log.warning("group.unreadable", extra={"group": group, "why": exc.strerror})
                 continue
-            found += [LiveRunner(group, lease, session_id) for lease, session_id in live]
+            found += [
+                LiveRunner(group, lease, SessionId(said.session_id), said.agent, said.task)
+                for lease, said in live
+            ]
         return found
-
-    def _seen_agents(self) -> list[SeenAgent]:
-        return [agent for source in self._sources for agent in source.agents()]
 
     async def _output(self, session: Session, after: int) -> LogChunk:
         return await asyncio.to_thread(read_output, self._data.path, session, after)
@@ -270,16 +271,13 @@ class Host:
         found = [core.audit.problem, await core.rules.look(), *self._open_channels.problems()]
         if isinstance(loop := asyncio.get_running_loop(), HostLoop):
             found.append(loop.problem)
-        found += [source.problem for source in self._sources]
+        found += self._sources.problems()
         if self._watcher is not None:
             found += [self._watcher.problem, *self._watcher.troubled.values()]
         found += [*core.store.problems(), *core.leases.problems()]
         found.append(self._clock.problem())
         found += await asyncio.to_thread(self._disk_problems)
         return [problem for problem in found if problem]
-
-    def _warnings(self) -> list[str]:
-        return [told for source in self._sources for told in source.warnings]
 
     def _disk_problems(self) -> list[str | None]:
         some = {(p.group, p.source): p for p in self._core.index if p.delivered is None}
@@ -342,16 +340,9 @@ def without_secrets(settings: Settings) -> dict[str, str]:
     }
 
 
-def _first_in(exc: Exception) -> Exception:
-    """Return what a task group's exception is about."""
-    while isinstance(exc, ExceptionGroup):
-        exc = exc.exceptions[0]
-    return exc
-
-
 def _why_not_started(exc: Exception, data: DataFolder) -> Exception:
     """Return what to tell of a start that failed, taken out of the task group's exception."""
-    cause = _first_in(exc)
+    cause = first_in(exc)
     if not isinstance(cause, OSError):
         return cause
     return HostError(

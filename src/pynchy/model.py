@@ -34,10 +34,7 @@ class Kind(StrEnum):
 
 
 class AcceptsText(StrEnum):
-    """What a person's own words are to a question that has options.
-
-    The answer, like an option; a note that goes along with a choice; or nothing that counts.
-    """
+    """What own words are to a question with options: an answer, a note beside one, or nothing."""
 
     ANSWER = "answer"
     NOTE = "note"
@@ -203,7 +200,7 @@ class CardRef:
     """One channel's card of a question: where it is and what became of it.
 
     `delivery` is what the settled card says of the answer's way to the agent. `maybe_shown`: an
-    attempt failed, and the card may be there. `hopeless`: trying again does not mend the last one.
+    attempt failed, and the card may be there. `hopeless`: trying again does not help the last one.
     """
 
     channel: str
@@ -262,7 +259,7 @@ class PendingQuestion:
     `source` is where it came from, empty for the mailbox; `home_host` the host that recorded it.
     `call` is what a permission is for, `offered_rule` the pattern of the rule that "always" makes,
     `rule_problem` why it did not. `approvals_needed` people must approve; until then each approval
-    is a draft.
+    is a draft. `asker_seen`: when it was asked, somebody held a lease for its session.
     """
 
     request_id: RequestId
@@ -282,6 +279,7 @@ class PendingQuestion:
     urgency: Urgency = Urgency.NORMAL
     session_id: SessionId = SessionId("")
     lease: str = ""
+    asker_seen: bool = False
     call_waits: bool = True
     parked: bool = False
     cards: tuple[CardRef, ...] = ()

@@ -102,6 +102,14 @@ def _closing(pending: PendingQuestion) -> str:
     return "Nobody has given consent. Continue only as far as you may without an answer."
 
 
+def words_beside(ending: Ending) -> str:
+    """Return what a person wrote beside a choice, or for a reason."""
+    notes = [answer.text for answer in ending.answers if answer.text]
+    if ending.outcome is OutcomeKind.DECLINED and ending.reason:
+        notes.append(ending.reason)
+    return " ".join(notes)
+
+
 def delivery_note(pending: PendingQuestion) -> str:
     """Return what a settled card says of what became of the answer; nothing if all went well."""
     rule = f"No rule was made: {pending.rule_problem}." if pending.rule_problem else ""

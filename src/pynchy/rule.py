@@ -1,6 +1,6 @@
 """A rule: what it says of calls that its pattern covers, for whom, and until when.
 
-And a grant: leave for one call of one session, which came after that call was gone.
+And a grant: a permission for one call of one session, which came after that call was gone.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Because:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Leave for one call, given when the call that asked for it had ended.
+    """Permission for one call, given when the call that asked for it had ended.
 
     `request_id` is the question that was answered so, `call` the digest of what may be done. Once
     used, by the request `used_by`, it is kept until it expires: it is never given anew. That

@@ -334,7 +334,7 @@ class Fragile(Chat):
 async def test_a_channel_whose_job_dies_is_opened_anew_and_told_of(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(loading, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(loading, "_REOPEN_SECONDS", 0.02)
     chat = Fragile("chat")
     host = start_with(chat)
@@ -458,7 +458,7 @@ async def test_a_group_is_removed_though_a_card_of_it_cannot_be_settled(
 async def test_a_channel_that_could_not_be_opened_is_opened_later(
     start_with: StartWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(loading, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(loading, "_REOPEN_SECONDS", 0.02)
     chat = Chat("chat", "raises while opening")
     host = start_with(chat)

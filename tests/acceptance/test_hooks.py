@@ -419,6 +419,20 @@ async def test_a_host_that_comes_back_clears_what_only_the_terminal_can_answer(
     assert not (host.data / "terminal-waits").exists()
 
 
+async def test_a_card_that_expires_decides_nothing_and_the_dialog_stays(
+    start_host: StartHost,
+) -> None:
+    host = await start_host('answer_ttl = "500ms"\nwait_timeout = "500ms"')
+    terminal = Terminal(host)
+
+    told = await asyncio.to_thread(said, terminal.ask())
+    terminal.close()
+
+    assert told == {}
+    [over] = await until(host.history, "the history")
+    assert over["ending"]["outcome"] == "expired"
+
+
 async def test_the_hook_beside_the_terminal_knows_whether_anybody_waits(
     host: Host, terminal: Terminal
 ) -> None:

@@ -3,6 +3,7 @@
 The server is played here: what it really does is in tests/agents/test_opencode_source.py.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -162,8 +163,11 @@ async def test_a_host_that_is_killed_asks_again_only_what_is_still_asked(
     asked_id = server.ask_permission(session, "rm x")
     [asked] = await host.listed(1, GROUP)
     if when == "answered here":
+        # It hears the answer, and takes none: what comes before it is silent, it would take.
         server.is_silent = True
-        host.answer(asked["short_id"], "approve")
+        await asyncio.to_thread(host.answer, asked["short_id"], "approve")
+        reply = f"/permission/{asked_id}/reply"
+        await until(lambda: reply in server.unanswered, "the answer to be sent")
     host.kill()
     if when in {"answered there", "gone"}:
         server.permissions.clear()
@@ -220,6 +224,31 @@ async def test_an_answer_reaches_a_server_that_was_away_for_a_moment(
     assert (await replied(server))[1] == {"reply": "once"}
     closed = await host.closed(asked["request_id"])
     assert closed["delivered"] == "live"
+
+
+async def test_of_a_notify_ask_that_is_only_shown_the_question_was_nowhere(
+    start_host: StartHost, server: OpenCodeStandIn
+) -> None:
+    given = {"title": "Merge?", "question": "May I, with a merge?", "options": ["Yes", "No"]}
+    more = {"agent": "Executor", "urgency": "high"}
+    server.run_tool(server.session(), "notify_ask_user", 1.0, "completed", **given, **more)
+    host = await start_host(settings(server))
+
+    def asks() -> list[Json]:
+        return [ask for row in host.http("GET", "/api/agents").body for ask in row["asks"]]
+
+    [ask] = await until(asks, "the ask")
+    assert (ask["title"], ask["text"], ask["options"]) == (
+        *("Merge?", "May I, with a merge?", ["Yes", "No"]),
+    )
+    assert (ask["agent"], ask["urgency"], ask["short_id"]) == ("Executor", "high", None)
+    page = host.page("/inbox/agents")
+    for words in ("May I, with a merge?", "Executor", ">urgent<", "Yes", "No"):
+        assert words in page
+    [told] = [event for event in host.events() if event["type"] == "asked"]
+    assert (told["title"], told["question"]) == ("Merge?", "May I, with a merge?")
+    assert (told["agent"], told["urgency"]) == ("Executor", "high")
+    assert host.pending() == []
 
 
 async def test_a_notify_ask_is_only_shown_unless_a_prompt_may_answer_it(
@@ -284,6 +313,24 @@ async def test_a_restart_ends_nothing_that_is_asked_in_another_folder(
         [again] = await host.listed(1, GROUP)
         assert again["request_id"] == asked["request_id"]
         host.answer(again["short_id"], "approve")
+
+    assert await replied(server) == (f"/permission/{asked_id}/reply", {"reply": "once"})
+    assert (await host.closed(asked["request_id"]))["delivered"] == "live"
+
+
+async def test_a_restart_cleared_what_is_asked_in_a_folder_that_failed_meanwhile(
+    host: Host, server: OpenCodeStandIn
+) -> None:
+    asked_id, asked = await ask_elsewhere(server, host)
+
+    host.kill()
+    server.folders.clear()
+    server.broken_folders.add(ELSEWHERE)
+    await host.start()
+    await until(lambda: server.folders.count(ELSEWHERE) > 1, "the folder to be tried twice")
+    assert [one["request_id"] for one in host.pending()] == [asked["request_id"]]
+    server.broken_folders.clear()
+    host.answer(asked["short_id"], "approve")
 
     assert await replied(server) == (f"/permission/{asked_id}/reply", {"reply": "once"})
     assert (await host.closed(asked["request_id"]))["delivered"] == "live"

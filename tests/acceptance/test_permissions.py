@@ -1,11 +1,18 @@
 """May I: rules that answer for people, through a real host and its mailbox."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.acceptance.conftest import StartHost
 from tests.acceptance.support import Host, Json, MailboxAgent
+from tests.acceptance.test_codex_source import settings as codex_settings
+from tests.acceptance.test_opencode_source import replied
+from tests.acceptance.test_opencode_source import settings as opencode_settings
+from tests.standins.codex import CodexStandIn
+from tests.standins.opencode import OpenCodeStandIn
+from tests.waiting import until
 
 RULES = """
 [groups.team.permissions]
@@ -69,6 +76,56 @@ async def test_a_rule_that_a_person_made_answers_the_next_call_until_it_is_revok
     code, _, err = await host.cli("rules", "revoke", rule["short_id"])
     assert code == 0, err
     await asked(host, may_i(agent, "git status --short"))
+
+
+async def allow_always(host: Host, command: str, cwd: str) -> Json:
+    """Let a person make the rule on a card of Claude Code's. Return it."""
+    agent = MailboxAgent(host.group("team"))
+    first = may_i(agent, command, cwd=cwd)
+    host.answer((await asked(host, first))["short_id"], "always")
+    await agent.receive(first)
+    [rule] = await rules(host)
+    return rule
+
+
+async def is_used(host: Host, rule: Json, program: str) -> None:
+    """The last call was that program's, and that rule has answered it."""
+    await until(lambda: len(host.history()) == 2, "the history")
+    [over] = [one for one in host.history() if one["agent"] == program]
+    assert over["ending"]["answered_by"] == f"rule {rule['short_id']}"
+    assert host.pending() == []
+    assert [r["uses"] for r in await rules(host)] == [1]
+
+
+async def test_a_rule_of_a_card_of_claude_code_is_used_by_codex(
+    start_host: StartHost, tmp_path: Path
+) -> None:
+    daemon = CodexStandIn(tmp_path / "codex")
+    await daemon.start()
+    try:
+        host = await start_host(codex_settings(daemon))
+        await until(lambda: daemon.connected, "the host to join")
+        rule = await allow_always(host, "git status", "/srv/app")
+
+        number = await daemon.ask_command("git status")
+
+        await until(lambda: number in daemon.answered, "an answer")
+        assert daemon.answered[number] == {"decision": "accept"}
+        await is_used(host, rule, "codex")
+    finally:
+        await daemon.remove()
+
+
+async def test_a_rule_of_a_card_of_claude_code_is_used_by_opencode(start_host: StartHost) -> None:
+    async with OpenCodeStandIn() as server:
+        host = await start_host(opencode_settings(server))
+        rule = await allow_always(host, "git status", "/srv/shop")
+
+        server.ask_permission(server.session(), "git status")
+
+        _, body = await replied(server)
+        assert body == {"reply": "once"}
+        await is_used(host, rule, "opencode")
 
 
 async def test_a_rule_for_a_session_answers_that_session_alone(host: Host) -> None:

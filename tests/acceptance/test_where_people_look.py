@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Host
+from tests.acceptance.support import Host, MailboxAgent, Runs
 from tests.acceptance.test_opencode_source import GROUP, replied, settings
+from tests.acceptance.test_parking import SESSION, park
 from tests.standins.opencode import OpenCodeStandIn
 from tests.waiting import until
 
@@ -54,6 +55,36 @@ async def test_a_permission_is_seen_everywhere_once_and_allowed_from_the_menu(
     assert (path.startswith("/permission/"), body) == (True, {"reply": "once"})
     await host.closed(asked["request_id"])
     assert "🔒" not in await printed(host, "status", "--line")
+
+
+async def test_an_answer_that_was_not_delivered_is_in_the_line(start_host: StartHost) -> None:
+    host = await start_host("[groups.team]\n")
+    agent = MailboxAgent(host.group("team"))
+    request_id = agent.ask("Deploy?")
+    await host.listed()
+    assert "📭" not in await printed(host, "status", "--line")
+
+    agent.die()
+    host.answer(request_id, "Yes")
+    await host.state(request_id, "undelivered")
+
+    assert re.search(r"(^| )📭 1( |$)", (await printed(host, "status", "--line")).strip())
+
+
+async def test_a_parked_agent_is_a_row_of_its_own(start_host: StartHost, runs: Runs) -> None:
+    host = await start_host(runs.launcher("acknowledge"))
+    request_id, _ = await park(host)
+    short_id = host.question(request_id)["short_id"]
+
+    [row] = (await printed(host, "agents")).splitlines()
+    [view] = json.loads(await printed(host, "agents", "--json"))
+    menu = await printed(host, "status", "--menu")
+
+    fields = row.split("\t")
+    assert (fields[0], fields[3], fields[4]) == ("pynchy", SESSION, "parked")
+    assert (fields[7], fields[8]) == ("Deploy?", short_id)
+    assert (view["state"], view["standing"], view["lives"]) == ("parked", "parked", False)
+    assert "🔔" in menu
 
 
 async def test_an_older_server_is_guessed_at_and_the_guess_is_called_one(

@@ -43,7 +43,8 @@ class CodexDesk(Desk):
         self.tmux.type(text)
         await until(lambda: self.typed == text, "the text in the prompt")
         # One that comes right behind typed text is taken for a part of it.
-        await self.press("Enter", lambda _: self.typed != text)
+        # None comes behind one that was taken: it would answer what is asked next.
+        await self.press("Enter", lambda _: self.typed != text or len(self.turns()) >= heard)
         await until(lambda: len(self.turns()) >= heard, f"request {heard} to the model")
 
     @property

@@ -150,7 +150,7 @@ async def test_a_call_in_the_terminal_waits_and_its_answer_is_a_plain_result(des
     assert IN_THE_BACKGROUND not in meanwhile
     await has_plain_answer(desk, heard, "Yes")
     told = [one["detail"] for one in desk.doctor() if one["check"] == "Claude Code"]
-    assert f"version {desk.program.version} waits for your answer" in told[0]
+    assert f"version {desk.program.version} is set to wait for your answer" in told[0]
     assert ["asks for no permission" in one for one in told[1:]] == [True] * (
         desk.program == NEWEST
     )

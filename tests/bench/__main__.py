@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.bench import (
     agents,
+    desktop,
     foreign,
     inbox,
     latency,
@@ -35,6 +36,7 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "parking": parking.measure,
     "terminal": terminal.measure,
     "foreign": foreign.measure,
+    "desktop": desktop.measure,
 }
 
 

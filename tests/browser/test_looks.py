@@ -218,7 +218,7 @@ async def test_who_is_waiting_tells_every_agent_and_retries_what_was_not_deliver
     await expect(rows.nth(0)).to_contain_text(re.compile("answer not delivered.*the lost one"))
     await expect(rows.nth(0)).to_contain_text("its process has ended")
     await expect(rows.nth(1)).to_contain_text(re.compile("waiting on you.*the asker"))
-    await expect(rows.nth(2)).to_contain_text(re.compile("working.*busy"))
+    await expect(rows.nth(2)).to_contain_text(re.compile("connected.*busy.*not known"))
     runs.do("succeed")
     await rows.nth(0).get_by_role("button", name="Try again").click()
 

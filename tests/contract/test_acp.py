@@ -108,7 +108,7 @@ async def test_an_agent_that_does_not_end_by_itself_is_stopped_and_has_finished(
 async def test_an_agent_that_goes_on_trying_what_is_denied_is_stopped(
     run: Run, tmp_path: Path
 ) -> None:
-    few = "from agent_runner import running\nrunning.MOST_DENIED = 3\n"
+    few = "from agent_runner import running\nrunning.MAX_DENIED = 3\n"
     (tmp_path / "sitecustomize.py").write_text(few)
     run.env = {"PYTHONPATH": str(tmp_path)}
     process = await run.start("Ask for a permission.")

@@ -3,10 +3,11 @@
 WhatsApp, which needs a process for each, keeps them in tests/whatsapp/trouble.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.worlds import FakeWorld, SlackWorld, WhatsAppWorld
+from tests.contract.worlds import DesktopWorld, FakeWorld, SlackWorld, WhatsAppWorld
 
 from pynchy.bridge.cards import card_of
 from pynchy.channels.base import Channel, LocalChannel, WebChannel
@@ -35,6 +36,12 @@ async def test_the_fake_channel_keeps(promise: Promise) -> None:
 @pytest.mark.parametrize("promise", promises(SlackWorld.cannot), ids=str)
 async def test_slack_keeps(promise: Promise) -> None:
     async with SlackWorld() as world:
+        await promise.check(world)
+
+
+@pytest.mark.parametrize("promise", promises(DesktopWorld.cannot), ids=str)
+async def test_the_desktop_keeps(promise: Promise, tmp_path: Path) -> None:
+    async with DesktopWorld(tmp_path) as world:
         await promise.check(world)
 
 
@@ -111,7 +118,7 @@ async def test_a_channel_that_hears_nothing_keeps_little() -> None:
     ]
 
 
-@pytest.mark.parametrize("world", [FakeWorld, SlackWorld, WhatsAppWorld])
+@pytest.mark.parametrize("world", [DesktopWorld, FakeWorld, SlackWorld, WhatsAppWorld])
 def test_what_a_channel_cannot_is_declared_with_the_reason(world: type[ChannelWorld]) -> None:
     assert set(world.cannot) <= set(Ability)
     assert all(world.cannot.values())

@@ -235,6 +235,55 @@ async def test_how_a_runner_ended_is_known_after_a_restart_of_the_host(
     await again.close()
 
 
+@pytest.mark.parametrize("asker", [SESSION, SessionId("s2")], ids=["its own", "another"])
+async def test_a_first_prompts_runner_passed_for_that_of_an_answer_with_its_id(
+    bench: Bench, launch: Launch, asker: SessionId
+) -> None:
+    first = replace(launch, name=SESSION, request_id=None)
+    answer = replace(first, session_id=asker, request_id=RequestId(SESSION))
+    runner = await bench.launcher.start(first)
+    bench.end(runner, 0)
+    await runner.ended()
+
+    again = bench.restarted()
+
+    assert await again.find(first.stem) is not None
+    assert await again.find(answer.stem, answer.request_id) is None
+
+
+async def test_the_answer_of_a_question_with_its_sessions_id_has_a_runner_of_its_own(
+    bench: Bench, launch: Launch
+) -> None:
+    first = replace(launch, name=SESSION, request_id=None)
+    answer = replace(first, request_id=RequestId(SESSION))
+    for each in (first, answer):
+        runner = await bench.launcher.start(each)
+        bench.end(runner, 0)
+        await runner.ended()
+
+    again = bench.restarted()
+
+    assert await again.find(answer.stem, answer.request_id) is not None
+    assert first.stem != answer.stem
+
+
+async def test_an_answer_with_the_id_of_another_session_does_not_take_its_files(
+    bench: Bench, launch: Launch
+) -> None:
+    first = replace(launch, name=SESSION, request_id=None)
+    answer = replace(first, session_id=SessionId("s2"), request_id=RequestId(SESSION))
+    runner = await bench.launcher.start(first)
+    bench.end(runner, 0)
+    await runner.ended()
+
+    with pytest.raises(DeliveryFailed, match="another runner"):
+        await bench.launcher.start(answer)
+    second = await bench.launcher.start(replace(answer, attempt=2))
+    bench.end(second, 0)
+
+    assert (await second.ended()).error is None
+
+
 async def test_a_session_never_has_two_runners(bench: Bench, launch: Launch) -> None:
     runner = await bench.launcher.start(launch)
 
@@ -605,6 +654,23 @@ async def test_what_a_failed_command_said_can_be_found(tmp_path: Path, launch: L
     path = Path(end.error.removeprefix("exit code 1; its output is in "))
     assert path.read_text() == "oh no\n"
     await launcher.close()
+
+
+@pytest.mark.parametrize(("session", "is_answer"), [("s1", True), ("q1", False)])
+async def test_what_an_older_version_started_is_found_for_what_it_was(
+    tmp_path: Path, launch: Launch, session: str, *, is_answer: bool
+) -> None:
+    launcher = CommandBench(tmp_path).launcher
+    folder = tmp_path / "runners" / GROUP
+    folder.mkdir(parents=True)
+    # It did not say what a job was for: a first prompt had the name of its session.
+    (folder / "q1.1.job").write_text(json.dumps({"session_id": session}))
+    (folder / "q1.1.result").write_text(json.dumps({"exit_code": 0, "error": None}))
+
+    found = await launcher.find(launch.stem, launch.request_id)
+
+    assert (found is not None) is is_answer
+    assert await launcher.find(launch.stem) is not None
 
 
 async def test_a_runner_is_not_started_beside_itself(tmp_path: Path, launch: Launch) -> None:

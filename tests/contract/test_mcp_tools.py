@@ -66,6 +66,26 @@ async def test_a_permission_that_is_too_large_to_be_asked_for_is_denied_in_words
     assert "at most 262144" in told["message"]
 
 
+async def test_a_permission_that_our_tool_asks_for_blocks_where_the_group_parks(
+    host: HostStandIn, era: str
+) -> None:
+    told = {"v": 1, "wait_seconds": 1800, "park_after_seconds": 0}
+    (host.ipc_dir / "input" / "host.json").write_text(json.dumps(told))
+    wanted = {"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t1"}
+    async with connect(host.ipc_dir, era, PYNCHY_PERMISSIONS="1") as client:
+        call = asyncio.create_task(client.call_tool("permissions", wanted))
+        request = await host.request()
+        await client.list_tools()
+        waits = not call.done()
+        said = {"question": "?", "selected": ["Allow once"], "values": ["approve"]}
+        host.respond(request["request_id"], answers=[said])
+        result = await call
+
+    assert waits
+    assert json.loads(text_of(result))["behavior"] == "allow"
+    assert host.requests("park") == []
+
+
 async def test_an_answer_reaches_the_call_and_leaves_a_receipt(host: HostStandIn, era: str) -> None:
     async with connect(host.ipc_dir, era, PYNCHY_AGENT="dev", PYNCHY_TASK="release") as client:
         call = asyncio.create_task(client.call_tool("ask_user", ONE))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from tests.standins.notifications import NotificationStandIn, StandInBackend, markup_in
 from tests.standins.slack import Delivery, Fault, Message, NothingThere, SlackStandIn, look
 from tests.standins.whatsapp import Person, SentText, WhatsAppStandIn, environ
 from tests.standins.whatsapp.events import Json
@@ -16,11 +17,15 @@ from tests.waiting import until
 from tests.whatsapp.support import TEAM, pair
 
 from pynchy.channels.base import Channel
+from pynchy.channels.desktop.channel import DesktopChannel
 from pynchy.channels.slack.channel import Secrets, SlackChannel, SlackGroups
 from pynchy.channels.whatsapp.channel import WhatsAppChannel
 from pynchy.channels.whatsapp.inbound import WhatsAppGroups
 from pynchy.config import SlackChannelSettings
+from pynchy.desktop.backend import PopupDismissed, Pressed
+from pynchy.desktop.popups import PopupIds
 from pynchy.model import Answer, GroupName, Reply
+from pynchy.safe_folder import Folder
 from pynchy.testing import Ability, ChannelWorld, FakeChannel, NothingToDo, SeenCard, Sent
 
 
@@ -105,6 +110,81 @@ class FakeWorld(ChannelWorld):
             chat=self.chat,
         )
         await self.channel.say(str(self._events), self._last)
+
+
+class DesktopWorld(ChannelWorld):
+    """A desktop, whose notification service is played by a stand-in."""
+
+    chat = ""
+    first, second, stranger = "ana", "ben", "eve"
+    cannot: Mapping[Ability, str] = {
+        Ability.CHOOSE_SEVERAL: "a button is one choice; the page takes several",
+        Ability.PARTS: "a popup of several questions leads to their page",
+        Ability.DECLINE: "to close a popup is no answer; the page can decline",
+        Ability.TELL_ALONE: "there is nobody else",
+        Ability.TELL_STRANGERS: "whoever sits there may answer",
+        Ability.TELL_APART: "a desktop has the one person who is logged in",
+        Ability.KEEP_CARDS: "a popup goes away when its question is over",
+        Ability.LOSE_REPLIES: "a local call that gets no reply is a service that has hung",
+    }
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._service = NotificationStandIn()
+        self._last: tuple[str, str] | None = None
+        self.channel = self._make()
+
+    async def restart(self) -> None:
+        await self.channel.close()
+        self.channel = self._make()
+
+    def cards(self) -> list[SeenCard]:
+        return [self._seen(popup_id) for popup_id in self._service.screen]
+
+    def told(self, user: str) -> list[str]:
+        del user
+        texts = [self._service.text(popup) for _, popup in self._service.shown]
+        return [text for text in texts if "Not taken" in text or "over already" in text]
+
+    async def choose(self, user: str, card: SeenCard, *labels: str) -> None:
+        del user
+        [label] = labels
+        popup = self._service.screen.get(str(card.handle))
+        if popup is None or label not in {button.label for button in popup.buttons}:
+            raise NothingToDo(card.text)
+        self._last = (str(card.handle), label)
+        self._backend.press(*self._last)
+
+    async def write(self, user: str, card: SeenCard, text: str) -> None:
+        del user
+        self._backend.write(str(card.handle), text)
+
+    async def repeat(self) -> None:
+        assert self._last is not None
+        self._backend.happenings.put_nowait(Pressed(self._last[0], "choice-0"))
+
+    async def remove(self, card: SeenCard) -> None:
+        self._service.screen.pop(str(card.handle), None)
+        self._backend.happenings.put_nowait(PopupDismissed(str(card.handle)))
+
+    async def go_down(self) -> None:
+        self._service.is_down = True
+
+    async def come_back(self) -> None:
+        self._service.is_down = False
+        self._service.restart()
+        self._backend.come_back()
+
+    def _make(self) -> Channel:
+        self._backend = StandInBackend(self._service)
+        ids = PopupIds(Folder(self._folder, "desktop"))
+        return DesktopChannel(self._backend, ids, self.first, lambda _: None)
+
+    def _seen(self, popup_id: str) -> SeenCard:
+        popup = self._service.screen[popup_id]
+        text = self._service.text(popup)
+        takes_answers = len(popup.buttons) > 0
+        return SeenCard(text, takes_answers, popup_id, markup_in(popup.title))
 
 
 class SlackWorld(ChannelWorld):

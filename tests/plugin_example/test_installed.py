@@ -103,7 +103,7 @@ def test_its_settings_are_explained_as_all_others_are(tmp_path: Path) -> None:
     assert "pynchy.toml:8:30: groups.team.allowed_users.postbox must be the name of a" in nobody
     assert '["Ana B."] }\n    |                              ^^^^^^^^\n' in nobody
     assert 'did you mean "postbox"?' in unknown
-    assert "allowed: local, postbox, slack, web, whatsapp" in unknown
+    assert "allowed: desktop, local, postbox, slack, web, whatsapp" in unknown
 
 
 def test_pynchy_does_not_know_it() -> None:

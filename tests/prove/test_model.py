@@ -12,11 +12,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, seed, settings
@@ -69,7 +71,7 @@ PEOPLE = ("ana", "ben", "cy")
 COMMANDS = ("ls", DENIED_IN_KEPT)
 MAY_I = (None, None, *COMMANDS)
 ALWAYS, RULE = "Allow always…", "rule"
-TURNS = st.integers(0, 12)
+TURNS = st.integers(0, 20)
 RULE_TTL = timedelta(days=30)
 
 
@@ -190,16 +192,27 @@ class Machine(RuleBasedStateMachine):
             task = asyncio.ensure_future(work)
             for _ in range(turns):
                 await asyncio.sleep(0)
-            done = task.done() and task.exception() is None
-            result = task.result() if done else None
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await self.world.stop()
+            result = _result_of(task)
+            await self.world.crash()
             return result
 
         result = self.loop.run_until_complete(begin())
         self.restart()
         return result
+
+    def cancel_during(self, work: Coroutine[Any, Any, Any], turns: int) -> Any:
+        """Let whoever does the work be cancelled so many turns into it; the host goes on."""
+
+        async def begin() -> Any:
+            task = asyncio.ensure_future(work)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            result = _result_of(task)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            return result
+
+        return self.run(begin())
 
     def restart(self) -> None:
         self.world = World(self.folder, self.launcher, self.clock)
@@ -257,15 +270,34 @@ class Machine(RuleBasedStateMachine):
         """The host dies while it records the question; the file is still there for the next one."""
         asked = self.new_question(group, has_default=False)
         self.crash_during(self.world.take(asked.group, asked.request_id, asked.data), turns)
+        self.take_once_more(asked)
+        return asked
+
+    def take_once_more(self, asked: Asked) -> None:
+        """Have the host read a question that it may have recorded, or not."""
         try:
             self.run(self.world.take(asked.group, asked.request_id, asked.data))
         except DuplicateRequest:
-            # Who died may have forgotten that this was a sign of life.
+            # Who read it before may have forgotten that this was a sign of life.
             assert self.found(asked)
-            for received in self.received[group]:
+            for received in self.received[asked.group]:
                 received.surely = False
         else:
-            self.received[group].clear()
+            self.received[asked.group].clear()
+
+    @rule(
+        target=questions,
+        group=st.sampled_from(GROUPS),
+        command=st.sampled_from(MAY_I),
+        turns=TURNS,
+    )
+    @precondition(lambda self: len(self.asked) < MAX_QUESTIONS)
+    def ask_and_be_cancelled(self, group: str, command: str | None, turns: int) -> Asked:
+        """Who asks is cut off while the host records the question, and asks once more."""
+        kind = Kind.PERMISSION if command else Kind.QUESTION
+        asked = self.new_question(group, has_default=False, kind=kind, command=command or "")
+        self.cancel_during(self.world.take(asked.group, asked.request_id, asked.data), turns)
+        self.take_once_more(asked)
         return asked
 
     @rule(
@@ -358,6 +390,16 @@ class Machine(RuleBasedStateMachine):
         if before is not None:
             self.received[asked.group].clear()
         if before is not None and before.ending is None:
+            self.expect_ending(asked, "withdrawn")
+
+    @rule(asked=questions, turns=TURNS)
+    def withdraw_and_be_cancelled(self, asked: Asked, turns: int) -> None:
+        """Who takes it back is cut off: it has ended, or nothing has happened."""
+        before = self.pending(asked)
+        self.cancel_during(self.about_coroutine(asked, agent_wire.TYPE_WITHDRAW), turns)
+        for received in self.received[asked.group]:
+            received.surely = False
+        if before is not None and before.ending is None and self.found(asked).ending is not None:
             self.expect_ending(asked, "withdrawn")
 
     @rule(asked=questions)
@@ -466,6 +508,27 @@ class Machine(RuleBasedStateMachine):
             assert after.ending == acknowledged.ending
             assert set(acknowledged.drafts) <= set(after.drafts)
 
+    @rule(
+        asked=questions,
+        who=st.sampled_from(PEOPLE),
+        value=st.sampled_from(["1", "2", "always"]),
+        turns=TURNS,
+    )
+    def answer_and_be_cancelled(self, asked: Asked, who: str, value: str, turns: int) -> None:
+        """Who answers is cut off: the answer counts as a whole, or not at all."""
+        if value == "always" and asked.kind is not Kind.PERMISSION:
+            return
+        before = self.found(asked)
+        work = self.world.answers.answer(self.a_reply(asked, who, value))
+        asked.maybe_approved.add(who)
+        acknowledged = self.cancel_during(work, turns)
+        after = self.found(asked)
+        if before.ending is None and acknowledged is not None:
+            self.accept(asked, acknowledged, who)
+            assert after.ending == acknowledged.ending
+        if before.ending is None and after.ending is not None:
+            assert who in after.ending.by
+
     @rule(asked=questions, who=st.sampled_from(PEOPLE))
     def answer_after_the_agent_died(self, asked: Asked, who: str) -> None:
         self.agent_dies(asked)
@@ -540,6 +603,18 @@ class Machine(RuleBasedStateMachine):
             self.end_runner(living[0], ok=ok, acknowledges=acknowledges)
 
     # What must be true at all times.
+
+    @invariant()
+    def what_is_known_is_what_is_on_the_disk(self) -> None:
+        """Whoever was cancelled, and wherever: memory and disk do not disagree."""
+        for asked in self.asked:
+            base, name = self.folder / "ipc" / asked.group, f"{asked.request_id}.json"
+            pending = self.pending(asked)
+            record = base / "pending_questions" / name
+            assert record.exists() == (pending is not None), asked
+            assert (base / "outcomes" / name).exists() == (self.found(asked).ending is not None)
+            if pending is not None and pending.ending is None:
+                assert wire.read_pending(record.read_bytes()) == pending
 
     @invariant()
     def no_card_is_open_that_somebodys_rule_covers(self) -> None:
@@ -651,9 +726,13 @@ class Machine(RuleBasedStateMachine):
         return self.folder / "ipc" / agent.group / "tasks" / f"{agent.lease}.lease"
 
     def about(self, asked: Asked, kind: str) -> None:
+        self.run(self.about_coroutine(asked, kind))
+
+    def about_coroutine(self, asked: Asked, kind: str) -> Coroutine[Any, Any, None]:
+        """Return what the host does when it reads that of the question."""
         data = agent_wire.encode_about(kind, RequestId(asked.request_id))
         envelope = wire.read_envelope(data, "x")
-        self.run(self.world.ask_handler.handle(GroupName(asked.group), envelope))
+        return self.world.ask_handler.handle(GroupName(asked.group), envelope)
 
     def has_rule(self, asked: Asked) -> bool:
         """True if somebody's rule surely covers what is asked now."""
@@ -728,6 +807,43 @@ class Machine(RuleBasedStateMachine):
         found = self.found(asked)
         assert found.delivered is not DeliveryPath.LIVE
         assert found.late.taker_died
+
+    @rule(asked=questions, who=st.sampled_from(PEOPLE), host_dies=st.booleans())
+    def a_process_takes_the_answer_as_the_host_does_and_dies(
+        self,
+        asked: Asked,
+        who: str,
+        host_dies: bool,  # noqa: FBT001
+    ) -> None:
+        """It is a moment faster than the host, and has passed nothing on."""
+        if self.found(asked).ending is not None:
+            return
+        self.agent_dies(asked)
+        receipt = self.folder / "ipc" / asked.group / "tasks" / f"{asked.request_id}.received"
+        with self.rival_at_the_claim(asked, receipt) as struck:
+            self.answer(asked, who, "1")
+        if not struck:
+            return
+        if host_dies:
+            self.host_restarts()
+        found = self.found(asked)
+        assert found.delivered is not DeliveryPath.LIVE
+        assert found.late.taker_died
+
+    @contextmanager
+    def rival_at_the_claim(self, asked: Asked, receipt: Path) -> Iterator[list[str]]:
+        """Have somebody create the receipt right before the host would, once."""
+        mailbox, struck = self.world.mailboxes.of(GroupName(asked.group)), list[str]()
+        claim = mailbox.claim
+
+        def claim_second(request_id: HostRequestId, *given: Any) -> bool:
+            if request_id == asked.request_id and not struck and not receipt.exists():
+                struck.append(request_id)
+                receipt.write_text(json.dumps({"v": 1, "by": "waiter", "lease": "of-a-dead"}))
+            return claim(request_id, *given)
+
+        with patch.object(mailbox, "claim", claim_second):
+            yield struck
 
     def question_of(self, group: str, request_id: str) -> Asked:
         return next(a for a in self.asked if (a.group, a.request_id) == (group, request_id))
@@ -809,6 +925,11 @@ async def _nothing() -> None:
     return
 
 
+def _result_of(task: "asyncio.Future[Any]") -> Any:
+    """Return what the task has returned so far; None if it has not, or has failed."""
+    return task.result() if task.done() and task.exception() is None else None
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_an_answer_is_told_again_after_a_death_and_not_after_an_end_in_order(
     *, in_order: bool
@@ -834,6 +955,33 @@ def test_an_answer_that_died_with_who_took_it_is_told_by_a_resume(*, host_sees_i
     machine.runner_ends(ok=True, acknowledges=False)
 
     assert machine.found(asked).delivered is DeliveryPath.LATE
+    machine.teardown()
+
+
+@pytest.mark.parametrize("host_dies", [True, False])
+def test_an_answer_that_died_with_who_was_faster_than_the_host_is_told_by_a_resume(
+    *, host_dies: bool
+) -> None:
+    machine = Machine()
+    asked = machine.somebody_has_asked(RESUMABLE)
+
+    machine.a_process_takes_the_answer_as_the_host_does_and_dies(asked, "ana", host_dies)
+    machine.runner_ends(ok=True, acknowledges=False)
+
+    assert machine.found(asked).delivered is DeliveryPath.LATE
+    assert machine.found(asked).late.taker_died
+    machine.teardown()
+
+
+@pytest.mark.parametrize("turns", range(21))
+def test_wherever_who_asks_or_answers_is_cancelled_memory_and_disk_agree(turns: int) -> None:
+    machine = Machine()
+    asked = machine.ask_and_be_cancelled(KEPT, None, turns)
+    machine.what_is_known_is_what_is_on_the_disk()
+
+    machine.answer_and_be_cancelled(asked, "ana", "1", turns)
+
+    machine.what_is_known_is_what_is_on_the_disk()
     machine.teardown()
 
 

@@ -102,9 +102,17 @@ class World:
         await start(core, self._tasks)
 
     async def stop(self) -> None:
-        """Stop as a crash would: every task is cancelled where it is, memory is gone."""
+        """Stop in order: every task is cancelled, and finishes the step that it has begun."""
         await self._tasks.cancel()
         self.audit.close()
+
+    async def crash(self) -> None:
+        """Die: everything ends where it is, a step that has begun too, and memory is gone."""
+        ended = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in ended:
+            task.cancel()
+        await asyncio.gather(*ended, return_exceptions=True)
+        await self.stop()
 
     async def take(self, group: str, request_id: str, data: bytes) -> None:
         """Hand the question's file to the host, as intake does."""
@@ -113,7 +121,7 @@ class World:
     async def rest(self) -> None:
         """Let everything happen that follows from what was done."""
         self.wake()
-        for _ in range(60):
+        for _ in range(100):
             await asyncio.sleep(0)
         await self.tracker.look()
 

@@ -37,8 +37,13 @@ class OpenCodeStandIn:
         self.headers: list[dict[str, str]] = []
         self.replies: list[tuple[str, Json]] = []
         self.fail_with: int | None = None
+        # What it fails at, and the folders that it was asked about.
+        self.broken_folders: set[str] = set()
+        self.broken_paths: set[str] = set()
+        self.folders: list[str] = []
         self.rubbish: dict[str, bytes] = {}
         self.is_silent = False
+        self.unanswered: list[str] = []
         self.redirect_to = ""
         self.take_none = False
         self.hang_after_taking = False
@@ -47,6 +52,7 @@ class OpenCodeStandIn:
         self._streams: set[web.StreamResponse] = set()
         self._runner: web.AppRunner | None = None
         self._stopped = asyncio.Event()
+        self._cut = asyncio.Event()
 
     @property
     def has_listener(self) -> bool:
@@ -80,6 +86,11 @@ class OpenCodeStandIn:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    def cut(self) -> None:
+        """Break every event stream that stands; another may be opened."""
+        self._cut.set()
+        self._cut = asyncio.Event()
 
     # What sessions do.
 
@@ -157,9 +168,11 @@ class OpenCodeStandIn:
         self.busy.add(session)
         return found
 
-    async def publish(self, kind: str, **properties: Any) -> None:
-        """Tell every stream of an event."""
-        await self.send(json.dumps({"type": kind, "properties": properties}).encode())
+    async def publish(self, kind: str, directory: str = "", **properties: Any) -> None:
+        """Tell every stream of an event, in the server's own folder unless told otherwise."""
+        event: Json = {"type": kind, "properties": properties}
+        told = {"directory": directory, "payload": event} if directory else event
+        await self.send(json.dumps(told).encode())
 
     async def send(self, data: bytes) -> None:
         """Put a line into every stream, whatever it is."""
@@ -186,6 +199,7 @@ class OpenCodeStandIn:
         if self.password and request.headers.get("Authorization") != f"Basic {wanted}":
             return web.Response(status=401)
         if self.is_silent:
+            self.unanswered.append(request.path)
             await self._stopped.wait()
         if self.redirect_to:
             raise web.HTTPTemporaryRedirect(self.redirect_to + request.path)
@@ -201,6 +215,9 @@ class OpenCodeStandIn:
         body = await request.json() if request.can_read_body else {}
         self.requests.append((request.method, request.path, body))
         folder = request.query.get("directory", OWN)
+        self.folders.append(folder)
+        if folder in self.broken_folders or request.path in self.broken_paths:
+            return web.Response(status=500, text="no")
         match request.method, request.path.strip("/").split("/"):
             case "GET", ["event"]:
                 return await self._stream(request)
@@ -260,8 +277,11 @@ class OpenCodeStandIn:
         await stream.prepare(request)
         await stream.write(b'data: {"type":"server.connected","properties":{}}\n\n')
         self._streams.add(stream)
+        ends = [asyncio.ensure_future(end.wait()) for end in (self._stopped, self._cut)]
         try:
-            await self._stopped.wait()
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            for end in ends:
+                end.cancel()
             self._streams.discard(stream)
         return stream

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.core import make_core, start
 from tests.prove.world import Tasks
+from tests.waiting import until
 
 from pynchy import wire
 from pynchy.calls import RuleScope
@@ -138,6 +139,18 @@ async def test_one_who_denies_ends_it_at_once(core: Core, first: str | None) -> 
         await say(core, "cy", "approve")
 
 
+@pytest.mark.parametrize("name", ["Ana\u200b", "A\u00adna", " ANA ", "\uff21na", "An\u2060a\u200d"])
+async def test_one_person_counted_as_two_by_a_name_that_looks_the_same(
+    core: Core, name: str
+) -> None:
+    await ask(core, PAIR, APPROVAL)
+    await say(core, "Ana", "approve")
+    again = await say(core, name, "approve")
+
+    assert again.ending is None
+    assert len(again.drafts) == 1
+
+
 async def test_who_has_approved_may_still_deny(core: Core) -> None:
     await ask(core, PAIR, APPROVAL)
     await say(core, "ana", "approve")
@@ -237,6 +250,24 @@ async def test_approvers_alone_allow_and_deny_and_decline(core: Core, asked: Any
     with pytest.raises(NotAllowed, match="approve"):
         await core.answers.decline(reply("ben", "", **where))
     assert (await say(core, "ana", "approve", **ANA)).ending is not None
+
+
+@pytest.mark.parametrize("value", ["always", "session"])
+async def test_only_those_who_may_approve_make_rules(core: Core, value: str) -> None:
+    await ask(core, NARROWED, {**PERMISSION, "session_id": "s1"})
+
+    with pytest.raises(NotAllowed, match="not on the list of people who may approve this"):
+        await say(core, "ben", value, **BEN)
+    made_by_ben = core.rules.rules()
+    ended = await say(core, "ana", value, **ANA)
+    [rule] = await until(core.rules.rules)
+
+    assert made_by_ben == []
+    assert ended.ending is not None
+    assert (rule.group, rule.made_by, rule.session_id) == (
+        *(NARROWED, "ana"),
+        "s1" if value == "session" else "",
+    )
 
 
 async def test_whoever_may_answer_answers_questions_where_there_are_approvers(core: Core) -> None:

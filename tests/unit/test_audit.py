@@ -10,7 +10,7 @@ import pytest
 from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.ledger import asked_event
+from pynchy.bridge.step_events import asked_event
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, Question, RequestId
 from pynchy.testing import NOON, make_pending
@@ -206,6 +206,23 @@ async def test_an_event_that_cannot_be_written_as_text_holds_up_nobody_who_reads
 
     assert await read(log, after=0, count=2) == [1, 2]
     log.close()
+
+
+def test_no_control_character_of_an_agent_is_ever_a_byte_of_the_file(tmp_path: Path) -> None:
+    controls = "".join(chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)))
+    asked = make_pending("q1", questions=(Question(f"Deploy{controls}?"),), agent=f"a{controls}")
+    log = open_log(tmp_path)
+    log.publish(asked_event(asked, NOON))
+    log.publish(replace(event(2), detail=controls, by=f"ana{controls}"))
+    log.close()
+
+    data = (tmp_path / "events.jsonl").read_bytes()
+
+    assert {c for c in data.decode() if c != "\n" and c in controls} == set()
+    assert data.count(b"\n") == 2
+    first, second = (json.loads(line) for line in data.splitlines())
+    assert (first["question"], first["agent"]) == (f"Deploy{controls}?", f"a{controls}")
+    assert (second["detail"], second["by"]) == (controls, f"ana{controls}")
 
 
 async def test_a_group_with_many_events_erased_those_of_all_others(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_an_unknown_channel_is_refused_by_the_names_of_those_that_are_there(
 
     assert 'unknown channel "toi"' in told
     assert 'did you mean "toy"?' in told
-    assert "allowed: local, slack, toy, web, whatsapp" in told
+    assert "allowed: desktop, local, slack, toy, web, whatsapp" in told
 
 
 def test_a_table_without_a_channel_makes_no_local_one(tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ async def test_a_daemon_that_stops_to_answer_is_left_and_its_cards_stay(
 async def test_more_requests_than_a_person_can_answer_are_left_to_the_terminal(
     core: Core, daemon: CodexStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codex, "MOST_OPEN", 3)
+    monkeypatch.setattr(codex, "MAX_OPEN", 3)
     await daemon.start()
     numbers = [await daemon.ask_command(f"touch {n}") for n in range(5)]
     await until(lambda: len(list(core.index)) == 3, "three cards")

@@ -137,6 +137,7 @@ def test_figures_count_foreign_agents_and_what_they_wait_for(host: SeeingHost) -
         "agents_waiting": 2,
         "agents_working": 1,
         "agents_idle": 1,
+        "agents_unknown": 0,
         "waiting": 2,
         "urgent": 0,
         "undelivered": 0,
@@ -199,7 +200,7 @@ def test_what_an_agent_says_of_itself_is_one_short_line_without_hidden_character
     host: SeeingHost,
 ) -> None:
     hostile = "a\nb\x1b[31m\u202e" + "x" * 100_000
-    ask = question(hostile)
+    ask = question(hostile, text=hostile, agent=hostile, options=(hostile,))
     told = {"title": hostile, "task": hostile, "tools": (tool(hostile),), "asks": (ask,)}
     host.agents = [seen(hostile, AgentState.WAITING, session_id=hostile, **told)]
 
@@ -207,6 +208,7 @@ def test_what_an_agent_says_of_itself_is_one_short_line_without_hidden_character
 
     shown = [row["agent"], row["task"], row["title"], row["session_id"], row["asks"][0]["title"]]
     shown.append(row["tools"][0]["argument"])
+    shown += [row["asks"][0][name] for name in ("text", "agent")] + row["asks"][0]["options"]
     assert {len(text) for text in shown} == {300}
     assert all(text.startswith("a b⟨U+001B⟩[31m⟨U+202E⟩xxx") for text in shown)
 
@@ -232,7 +234,7 @@ def test_an_agent_that_asks_through_us_and_is_seen_besides_is_one_agent(
     host: SeeingHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYNCHY_SESSION_ID", "ses_builder")
-    with start_pynchy(host, "ask", "Which name?", stderr=-1) as asker:
+    with start_pynchy(host, "ask", "--group", "web-team", "Which name?", stderr=-1) as asker:
         until(lambda: host.status()["agents_waiting"] == 1)
         host.agents = [seen("builder", tools=(tool(),), open_todos=2)]
 
@@ -243,3 +245,56 @@ def test_an_agent_that_asks_through_us_and_is_seen_besides_is_one_agent(
     assert (row["source"], row["state"], row["title"]) == ("pynchy", "waiting", "Which name?")
     assert (len(row["tools"]), row["todos"]) == (1, 2)
     assert (status["agents"], status["agents_waiting"], status["todos"]) == (1, 1, 2)
+
+
+def test_an_agent_that_named_anothers_session_took_its_row(host: SeeingHost) -> None:
+    honest = seen("honest", AgentState.PERMISSION, asks=(permission(),), session_id="ses_1")
+    host.agents = [seen("liar", session_id="ses_1"), honest]
+
+    rows = {row["agent"]: row for row in host.client.agents()}
+
+    assert rows.keys() == {"honest", "liar"}
+    assert (rows["honest"]["state"], rows["liar"]["asks"]) == ("permission", [])
+
+
+def test_an_agent_that_is_connected_and_seen_does_what_its_source_says(
+    host: SeeingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYNCHY_SESSION_ID", "ses_builder")
+    server = ("mcp", "--group", "web-team")
+    with start_pynchy(host, *server, stdin=-1, stdout=-1, stderr=-1) as connected:
+        until(lambda: host.status()["agents_unknown"] == 1)
+        told = {}
+        for state in (AgentState.WORKING, AgentState.IDLE, AgentState.ENDED):
+            host.agents = [seen("builder", state)]
+            [row] = host.client.agents()
+            told[state.value] = row["state"], row["guessed"], host.status()["agents_unknown"]
+        host.agents = [seen("builder", AgentState.PERMISSION, asks=(permission(),))]
+        [asking], figures = host.client.agents(), host.status()
+        host.agents = [seen("builder", group=GroupName("another"))]
+        rows = host.client.agents()
+        connected.kill()
+
+    assert told == {
+        "working": ("working", False, 0),
+        "idle": ("idle", False, 0),
+        "ended": ("idle", True, 1),
+    }
+    assert (asking["state"], asking["standing"]) == ("permission", "waiting")
+    assert (figures["agents"], figures["agents_waiting"]) == (1, 1)
+    assert {row["group"] for row in rows} == {"web-team", "another"}
+
+
+def test_a_permission_of_an_agent_that_also_asks_here_is_more_pressing(
+    host: SeeingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYNCHY_SESSION_ID", "ses_builder")
+    with start_pynchy(host, "ask", "--group", "web-team", "Which name?", stderr=-1) as asker:
+        until(lambda: host.status()["agents_waiting"] == 1)
+        host.agents = [seen("builder", AgentState.PERMISSION, asks=(permission(),))]
+
+        [row] = host.client.agents()
+        asker.kill()
+
+    assert (row["state"], row["title"]) == ("permission", "bash: git push")
+    assert [ask["title"] for ask in row["asks"]] == ["Which name?", "bash: git push"]

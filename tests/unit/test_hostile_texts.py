@@ -6,12 +6,15 @@ from functools import partial
 import pytest
 from tests.unit.inbox.test_floods import grows_no_faster
 
+from pynchy import wire
 from pynchy.bridge.cards import card_of
 from pynchy.calls import ToolCall
 from pynchy.channels import numbered
 from pynchy.channels.slack import render as slack
+from pynchy.cli.question_text import question_sheet
 from pynchy.cli.screen import markdown_text
 from pynchy.cli.text import clean, flat
+from pynchy.cli.views import read_question
 from pynchy.fences import Part, split_code
 from pynchy.inbox import markdown
 from pynchy.inbox.views import card_view
@@ -42,6 +45,7 @@ SHAPES = {
     "entities": "&#x202e;",
     "hashes": "#a ",
     "carriage returns": "\r",
+    "diffs that nothing closes": "```diff\n",
 }
 
 
@@ -49,6 +53,11 @@ def longer_and_longer(length: int) -> str:
     """Return fences each of which is longer than the one before, so that none closes another."""
     text = "".join("`" * size + "\n" for size in range(3, 3 + int((2 * length) ** 0.5)))
     return text[:length]
+
+
+def gap_within(length: int) -> str:
+    """Return words with blanks between them, and none at their ends."""
+    return f"a{' ' * (length - 2)}a"
 
 
 def shape(pattern: str, length: int) -> str:
@@ -80,6 +89,11 @@ def describe(text: str) -> None:
     describe_call(ToolCall("claude", "Edit", {"old_string": text, "new_string": text[::-1]}))
 
 
+def show_by_command(text: str) -> None:
+    seen = wire.pending_view(make_pending(questions=(Question(text=text),)))
+    assert list(question_sheet(read_question(seen)))
+
+
 def show_on_page(text: str) -> None:
     question = approval_question(text, "", text, "low")
     card_view(make_pending(questions=(question,), kind=Kind.APPROVAL))
@@ -91,6 +105,7 @@ SCREENS: dict[str, Callable[[str], object]] = {
     "numbered": show_numbered,
     "card": describe,
     "page": show_on_page,
+    "command": show_by_command,
     "markdown": markdown.render,
     "code": markdown.code,
     "terminal": markdown_text.markdown,
@@ -105,6 +120,7 @@ def test_one_text_held_up_every_other_question(screen: str) -> None:
     show = SCREENS[screen]
     texts = {name: (shape(p, 1_500), shape(p, 6_000)) for name, p in SHAPES.items()}
     texts["longer and longer"] = (longer_and_longer(1_500), longer_and_longer(6_000))
+    texts["one long gap"] = (gap_within(1_500), gap_within(6_000))
 
     slow = {
         name

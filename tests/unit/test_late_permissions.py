@@ -1,4 +1,4 @@
-"""What becomes of a yes: a rule, or leave for one call of the session whose call had ended."""
+"""What becomes of a yes: a rule, or a grant for one call of the session whose call had ended."""
 
 import asyncio
 import errno
@@ -240,6 +240,8 @@ async def test_a_yes_that_the_call_itself_had_is_not_used_again(host: Host) -> N
     [
         ({"command": "git push -f"}, "s1"),
         ({"command": "git push", "run_in_background": True}, "s1"),
+        ({"command": "git push", "sandbox": False}, "s1"),
+        ({"command": "git push", "isolated": 0}, "s1"),
         (PUSH, "s2"),
         (PUSH, ""),
     ],
@@ -351,7 +353,7 @@ async def test_a_used_yes_stays_used_though_that_cannot_be_written_at_once(
             replace_file(folder, name, data)
 
         replace_file = Folder.replace
-        patched.setattr("pynchy.permissions.rule_file.Folder.replace", full)
+        patched.setattr("pynchy.permissions.origins.Folder.replace", full)
         assert not await host.is_asked("second")
 
     await forget(host, "second")

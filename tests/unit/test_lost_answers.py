@@ -2,16 +2,19 @@
 
 import asyncio
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from pynchy.audit import AuditLog
 from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.lifecycle import Delivered
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.model import (
     Answer,
+    DeliveryPath,
     Ending,
     GroupName,
     OutcomeKind,
@@ -67,6 +70,7 @@ def house(tmp_path: Path) -> House:
     tracker = SessionTracker(SessionTable(sessions, 10), ledger.index, audit, ledger.now, liveness)
     ledger.subscribe(tracker)
     lost_answers = LostAnswers(tracker, ledger.index, store, mailboxes)
+    ledger.subscribe(lost_answers)
     return House(lost_answers, tracker, ledger, mailboxes.of(GROUP), sessions)
 
 
@@ -87,6 +91,21 @@ async def test_a_sign_of_life_before_the_receipt_is_noticed_counts(house: House)
     await house.lost_answers.handed_over(other)
 
     assert await house.marked() == ["q2"]
+
+
+async def test_an_answer_was_not_marked_whose_id_had_been_used_before(house: House) -> None:
+    key = (GROUP, RequestId("q1"))
+    await house.ledger.record(make_pending("q1", session_id=SESSION, cards=()))
+    await house.ledger.end(key, YES)
+    (house.mailbox.tasks.path / "q1.received").write_text("{}")
+    await house.lost_answers.confirm_activity(GROUP, SESSION)
+    await house.ledger.apply(key, Delivered(DeliveryPath.NONE, NOON))
+    await house.ledger.close(key)
+    await house.ledger.history.prune(NOON + timedelta(days=1), 0)
+
+    await house.lost_answers.handed_over(await house.answered("q1"))
+
+    assert await house.marked() == ["q1"]
 
 
 async def test_the_hosts_own_receipt_is_none_of_the_agents(house: House) -> None:

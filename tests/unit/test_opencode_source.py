@@ -3,20 +3,18 @@
 import asyncio
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from tests.standins.opencode import OpenCodeStandIn
+from tests.unit.opencode_support import ask_by_notify, following
 from tests.waiting import until
 
 from pynchy.config import OpenCodeSourceSettings
-from pynchy.events import Event, EventKind
-from pynchy.model import GroupName, RequestId
-from pynchy.sources.base import AgentState, SeenAgent, SourceQuestion, SourceServices
+from pynchy.events import EventKind
+from pynchy.model import Urgency
+from pynchy.sources.base import AgentState
 from pynchy.sources.opencode import source as source_module
 from pynchy.sources.opencode.budget import (
     EVENT_COST,
@@ -24,86 +22,19 @@ from pynchy.sources.opencode.budget import (
     configured_rate,
     found_rate,
 )
-from pynchy.sources.opencode.reading import read_id
-from pynchy.sources.opencode.server import OpenCodeServer, new_http
-from pynchy.sources.opencode.source import OpenCodeSource
-from pynchy.sources.opencode.state import WatchOptions
+from pynchy.sources.opencode.reading import RunningTool, SeenSession, read_id
+from pynchy.sources.opencode.server import (
+    EventListener,
+    OpenCodeFailed,
+    OpenCodeServer,
+    ServerEvent,
+    _parse,
+    new_http,
+)
+from pynchy.sources.opencode.state import ServerFolder, ServerState, SessionDetail, WatchOptions
 from pynchy.sources.opencode.watch import ServerWatch
 
 PASSWORD = "s3cret"  # noqa: S105 - of a server that is played here
-
-
-@dataclass
-class Asked:
-    """A handler that remembers what it was told."""
-
-    questions: list[SourceQuestion] = field(default_factory=list)
-    cleared_ones: list[tuple[str, str]] = field(default_factory=list)
-
-    async def asked(self, source: str, question: SourceQuestion) -> None:
-        assert source == "opencode"
-        self.questions.append(question)
-
-    async def cleared(
-        self, source: str, group: GroupName, request_id: RequestId, reason: str
-    ) -> None:
-        assert (source, group) == ("opencode", "opencode")
-        self.cleared_ones.append((request_id, reason))
-
-
-@dataclass
-class Look:
-    """A source that follows servers, and what it sees."""
-
-    source: OpenCodeSource
-    events: list[Event]
-
-    @property
-    def agents(self) -> list[SeenAgent]:
-        return list(self.source.agents())
-
-    async def see(self, look: Callable[[list[SeenAgent]], Any]) -> list[SeenAgent]:
-        def found() -> tuple[list[SeenAgent]] | None:
-            agents = self.agents
-            return (agents,) if look(agents) else None
-
-        seen: tuple[list[SeenAgent]] = await until(found, f"it to be seen: {self.agents}")
-        return seen[0]
-
-    async def agent(self, state: AgentState) -> SeenAgent:
-        seen = await self.see(lambda agents: [a for a in agents if a.state is state])
-        return next(agent for agent in seen if agent.state is state)
-
-
-@asynccontextmanager
-async def following(
-    *servers: OpenCodeStandIn, environ: Mapping[str, str] | None = None, **settings: Any
-) -> AsyncIterator[Look]:
-    """Follow the servers without asking anybody."""
-    table = OpenCodeSourceSettings(
-        **{
-            "urls": tuple(server.url for server in servers),
-            "group": "opencode",
-            "discover": False,
-            "poll": "100ms",
-            "forward": (),
-            **settings,
-        }
-    )
-    events: list[Event] = []
-    services = SourceServices(
-        route=None,  # type: ignore[arg-type]  # nothing is forwarded
-        index=(),  # type: ignore[arg-type]
-        publish=events.append,
-        now=lambda: datetime.now(UTC),
-    )
-    source = OpenCodeSource(table, environ or {}, services)
-    task = asyncio.create_task(source.run(Asked()))
-    try:
-        yield Look(source, events)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture
@@ -214,6 +145,52 @@ async def test_an_older_servers_events_flag_at_once_and_a_reply_takes_the_flag_a
             await look.agent(AgentState.WORKING)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "is_flagged"), [(4.999, False), (5.0, False), (5.001, True), (-1.0, False)]
+)
+def test_a_tool_is_flagged_after_more_than_five_seconds_strictly(
+    seconds: float, *, is_flagged: bool
+) -> None:
+    threshold = OpenCodeSourceSettings(group="team").permission_threshold.total_seconds()
+    state = ServerState(is_exact=False, places={"/srv": ServerFolder(busy=frozenset({"ses_1"}))})
+    state.sessions["ses_1"] = SeenSession("ses_1", "Mend it", "/srv", "", 0.0)
+    state.details["ses_1"] = SessionDetail([RunningTool("call_1", "bash", "make", 1_000.0)])
+
+    [(_, run)] = state.tools(1_000.0 + seconds, threshold)
+
+    assert run.may_need_permission is is_flagged
+
+
+async def test_a_reply_takes_the_guess_by_time_away_until_another_tool_runs_for_long(
+    older: OpenCodeStandIn,
+) -> None:
+    first, second = older.session("One"), older.session("Two")
+    older.busy |= {first, second}
+    older.run_tool(first, "bash", 60.0, command="make all")
+    older.run_tool(second, "bash", 60.0, command="make docs")
+
+    async with following(older) as look:
+        await look.see(lambda all_: sum(a.state is AgentState.PERMISSION for a in all_) == 2)
+        await until(lambda: older.has_listener, "the events to be followed")
+        await older.publish("permission.replied", sessionID=first, permissionID="per_1")
+        agents = await look.see(lambda all_: [a for a in all_ if a.state is AgentState.WORKING])
+        assert {a.session_id: a.state for a in agents} == {
+            first: AgentState.WORKING,
+            second: AgentState.PERMISSION,
+        }
+        before = len(older.requests)
+        await until(lambda: len(older.requests) > before + 20, "several polls")
+        [still] = [a for a in look.agents if a.session_id == first]
+        assert not still.tools[0].may_need_permission
+        older.run_tool(first, "edit", 60.0, filePath="/srv/shop/a.py")
+        agents = await look.see(
+            lambda all_: all(a.state is AgentState.PERMISSION for a in all_) and len(all_) == 2
+        )
+
+    [again] = [a for a in agents if a.session_id == first]
+    assert [run.may_need_permission for run in again.tools] == [False, True]
+
+
 async def test_a_permission_is_told_exactly_and_no_long_command_is_taken_for_one(
     server: OpenCodeStandIn,
 ) -> None:
@@ -258,9 +235,10 @@ async def test_a_subagent_counts_for_its_parent(server: OpenCodeStandIn) -> None
 
     async with following(server) as look:
         agent = await look.agent(AgentState.WAITING)
+        listed = [a.session_id for a in look.agents]
 
     assert agent.session_id == parent
-    assert [a.session_id for a in look.agents] == [parent]
+    assert listed == [parent]
 
 
 async def test_events_that_get_lost_are_made_up_for_by_looking(server: OpenCodeStandIn) -> None:
@@ -270,6 +248,85 @@ async def test_events_that_get_lost_are_made_up_for_by_looking(server: OpenCodeS
         await look.agent(AgentState.IDLE)
         server.ask(session, "Which?", "A", "B")
         await look.agent(AgentState.WAITING)
+
+
+async def test_an_event_stream_that_was_cut_is_resumed_and_made_up_for(
+    server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Quick(EventListener):
+        def __init__(self, server: Any, pause_seconds: float, hear: Any) -> None:
+            super().__init__(server, pause_seconds / 100_000, hear)
+
+    monkeypatch.setattr("pynchy.sources.opencode.watch.EventListener", Quick)
+    session = server.session("Mend it")
+
+    def streams() -> int:
+        return sum(path == "/global/event" for _, path, _ in server.requests)
+
+    async with following(server, poll="1h") as look:  # nothing but the stream says when to look
+        await look.agent(AgentState.IDLE)
+        await until(lambda: server.has_listener, "the stream")
+        before = streams()
+        server.cut()
+        server.ask_permission(session, "rm x")  # of which no stream tells
+        await look.agent(AgentState.PERMISSION)
+        assert streams() > before
+
+        await until(lambda: server.has_listener, "the stream again")
+        server.permissions.clear()
+        server.busy.clear()
+        await server.publish("permission.replied", sessionID=session, requestID="x")
+        await look.agent(AgentState.IDLE)
+
+
+class DownServer:
+    """A server that fails, for as many times as a test says, and then lists nothing."""
+
+    url = "http://127.0.0.1:1"
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    async def get(self, path: str, **_: str) -> object:
+        self._fail()
+        return {} if path in {"/path", "/session/status"} else []
+
+    async def tells_exactly(self) -> bool:
+        return True
+
+    async def list_of(self, *_: str) -> object:
+        return []
+
+    async def events(self) -> AsyncIterator[ServerEvent]:
+        self._fail()
+        yield ServerEvent("", "server.connected", {})
+
+    def _fail(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OpenCodeFailed("it answers 500")
+
+
+@pytest.mark.parametrize("what", ["looks", "streams"])
+async def test_a_server_that_fails_is_asked_less_and_less_often_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 9:
+            raise asyncio.CancelledError
+
+    server: Any = DownServer(8)
+    watch = ServerWatch(server, WatchOptions(poll=2.0, ask_timeout=3_600.0), lambda _: None)
+    monkeypatch.setattr("asyncio.sleep", sleep)
+
+    with pytest.raises(asyncio.CancelledError):
+        await (watch._look_for_ever() if what == "looks" else watch.events.run())  # noqa: SLF001
+
+    assert pauses[:8] == [4.0, 8.0, 16.0, 32.0, 64.0, 64.0, 64.0, 64.0]
+    assert pauses[8] <= 4.0
 
 
 async def test_a_lost_event_of_a_busy_server_was_never_made_up_for(
@@ -337,11 +394,6 @@ async def test_rubbish_of_a_server_stops_nothing(
         await look.see(lambda all_: {a.title for a in all_} == {"Healthy", "Ill"})
 
 
-def ask_by_notify(server: OpenCodeStandIn, session: str, title: str, **more: Any) -> str:
-    given = {"title": title, "question": f"{title} Really?", "options": ["Yes", "No"], **more}
-    return server.run_tool(session, "notify_ask_user", 1.0, "completed", **given)
-
-
 async def test_a_notify_ask_is_seen_although_the_model_spoke_once_more(
     server: OpenCodeStandIn,
 ) -> None:
@@ -356,6 +408,35 @@ async def test_a_notify_ask_is_seen_although_the_model_spoke_once_more(
     assert (agent.title, agent.guessed) == ("Merge?", False)
     [event] = look.events
     assert event.asked[0].suggestions == ("Yes", "No")
+
+
+async def test_of_a_notify_ask_nothing_but_the_title_was_told(server: OpenCodeStandIn) -> None:
+    session = server.session("Merge it")
+    ask_by_notify(server, session, "Merge?", agent="Executor", urgency="high")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.WAITING)
+        await until(lambda: look.events, "it to be told")
+
+    [ask] = agent.asks
+    assert (ask.title, ask.text, ask.options) == ("Merge?", "Merge? Really?", ("Yes", "No"))
+    assert (ask.agent, ask.urgency) == ("Executor", Urgency.HIGH)
+    [event] = look.events
+    assert (event.title, event.asked[0].question) == ("Merge?", "Merge? Really?")
+    assert (event.agent, event.urgency) == ("Executor", Urgency.HIGH)
+
+
+async def test_of_a_question_nothing_but_its_header_was_told(server: OpenCodeStandIn) -> None:
+    server.ask(server.session(), "Which colour?", "Red", "Green")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.WAITING)
+        await until(lambda: look.events, "it to be told")
+
+    [ask] = agent.asks
+    assert (ask.title, ask.text, ask.options) == ("H", "Which colour?", ("Red", "Green"))
+    assert (ask.agent, ask.urgency) == ("", Urgency.NORMAL)
+    assert look.events[0].asked[0].question == "Which colour?"
 
 
 @pytest.mark.parametrize("how", ["busy", "prompt", "tool"])
@@ -805,3 +886,8 @@ def test_an_answer_went_to_another_address_than_that_of_its_request(odd: str) ->
 )
 def test_ids_that_programs_use_are_taken(usual: str) -> None:
     assert read_id({"id": usual}, "id") == usual
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_number_too_large_was_shown_as_infinity(number: str) -> None:
+    assert _parse(b'{"a": [%s, 0.5]}' % number.encode()) == {"a": [number, 0.5]}

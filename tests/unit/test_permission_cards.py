@@ -172,6 +172,37 @@ def test_blanks_around_a_path_were_not_to_be_seen(path: str, told: str) -> None:
         assert told in describe_call(asked)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (" " * 20, "\t" * 20, ("-x ⟨20 blanks⟩ y", "+x ⟨20 tabs⟩ y")),
+        (" " * 20, " " * 19 + "\t", ("-x ⟨20 blanks⟩ y", "+x ⟨19 blanks, 1 tab⟩ y")),
+        (" " * 20, "\u00a0" * 20, ("-x ⟨20 blanks⟩ y", "+x ⟨U+00A0 x20⟩ y")),
+        ("\n" * 5, "\n\t" + "\n" * 4, ("-⟨4 empty lines⟩", "+⟨1 line of 1 tab, 3 empty lines⟩")),
+    ],
+)
+def test_a_change_from_blanks_to_tabs_looked_like_none(
+    old: str, new: str, told: tuple[str, str]
+) -> None:
+    change = call("Edit", file_path="a", old_string=f"x{old}y\nz", new_string=f"x{new}y\nz")
+    diff = call("Edit", file_path="a", diff=f"-x{old}y\n+x{new}y")
+
+    for line in told:
+        assert f"\n{line}\n" in describe_call(change)
+    if "\n" not in old:
+        assert all(f"\n{line}\n" in describe_call(diff) for line in told)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"diff": ""}, {"old_string": "", "new_string": ""}, {"edits": [{}]}]
+)
+def test_a_change_that_shows_nothing_says_so(given: dict[str, Any]) -> None:
+    told = describe_call(call("Edit", file_path="a", **given))
+
+    assert "wants to change the file `a`, and does not show what changes" in told
+    assert "```diff" not in told
+
+
 def test_a_change_of_the_last_newline_alone_looked_like_none() -> None:
     told = describe_call(call("Edit", file_path="a", old_string="x\n", new_string="x"))
 

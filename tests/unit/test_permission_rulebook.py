@@ -252,7 +252,7 @@ async def test_without_the_parser_of_commands_a_host_starts_and_everything_is_as
     assert await book.offer(STATUS, "team") is None
 
 
-async def test_a_file_that_was_mended_counts_without_a_restart(world: World) -> None:
+async def test_a_file_that_was_fixed_counts_without_a_restart(world: World) -> None:
     await world.book().add(world.rule())
     good = world.file.read_bytes()
     world.file.write_bytes(good[:-5])
@@ -438,7 +438,7 @@ async def test_a_group_whose_rules_cannot_be_read_is_not_removed(world: World) -
     world.file.write_bytes(b"{")
     book, removed = world.book(), []
 
-    with pytest.raises(RuleRefused, match="Mend the file"):
+    with pytest.raises(RuleRefused, match="Fix the file"):
         await book.forget_group("team", "ben", lambda: bool(removed.append(1)))
 
     assert removed == []

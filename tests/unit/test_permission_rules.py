@@ -313,12 +313,37 @@ def test_files_with_keys_and_histories_are_covered_by_no_wildcard(name: str) -> 
         ".Rprofile",
         ".nvm/nvm.sh",
         "Library/LaunchAgents/x.plist",
+        ".vim/plugin/x.vim",
+        ".p10k.zsh",
+        ".zshrc.local",
+        ".bashrc.local",
+        ".fzf.bash",
+        ".xonshrc",
     ],
 )
 def test_files_that_run_later_are_covered_by_no_wildcard(path: str) -> None:
     for pattern in ("Write", "Write(**)", f"Write({CWD}/**)"):
         assert said(call("Write", path), rule("allow", pattern)) is None
     assert derive(call("Write", path)) is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/proc/self/environ", "/proc/1/root/etc/x", "/sys/kernel/x", "/dev/sda", "/boot/x"),
+        *("/etc/profile.d/x.sh", "/etc/sudoers", "/ETC/profile.d/x.sh", "/private/etc/x"),
+    ],
+)
+def test_files_of_the_system_were_covered_by_a_wildcard(path: str) -> None:
+    for pattern in ("Read", "Read(/**)", "Read(/*/**)"):
+        assert said(call("Read", path), rule("allow", pattern)) is None
+    assert said(call("Read", "x", cwd="/etc/y"), rule("allow", "Read(**)")) is None
+    assert derive(call("Read", path)) is None
+
+
+def test_files_of_the_system_are_covered_by_a_pattern_that_names_them() -> None:
+    assert said(call("Read", "/etc/no-such/x"), rule("allow", "Read(/etc/**)")) == "allow"
+    assert said(call("Read", "/srv/etc/proc"), rule("allow", "Read")) == "allow"
 
 
 def test_a_denied_command_is_that_command_as_it_is_written() -> None:
@@ -346,10 +371,13 @@ def test_a_command_that_is_no_text_is_asked() -> None:
     assert decide([rule("allow", "Bash")], asked, "s1", NOW) is None
 
 
-@pytest.mark.parametrize("field", ["run_in_background", "dangerouslyDisableSandbox", "workdir"])
-def test_a_call_that_says_more_than_its_command_is_asked(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "off"),
+    [("run_in_background", False), ("dangerouslyDisableSandbox", False), ("workdir", None)],
+)
+def test_a_call_that_says_more_than_its_command_is_asked(field: str, off: object) -> None:
     more = ToolCall("claude", "Bash", {"command": "git status", field: True}, CWD)
-    usual = {"command": "git status", "description": "x", "timeout": 5, field: False}
+    usual = {"command": "git status", "description": "x", "timeout": 5, field: off}
 
     assert said(more, rule("allow", "Bash")) is None
     assert derive(more) is None
@@ -358,8 +386,28 @@ def test_a_call_that_says_more_than_its_command_is_asked(field: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "more",
+    [
+        *({"sandbox": False}, {"isolated": 0}, {"workdir": ""}, {"env": {}}, {"mounts": []}),
+        *({"run_in_background": 0}, {"dangerouslyDisableSandbox": ""}, {"sandbox": 0.0}),
+    ],
+)
+def test_a_call_that_says_no_to_its_sandbox_was_allowed_as_if_it_said_nothing(
+    more: dict[str, Any],
+) -> None:
+    asked = ToolCall("codex", "Bash", {"command": "git status", **more}, CWD)
+
+    assert said(asked, rule("allow", "Bash(git status)"), rule("allow", "Bash")) is None
+    assert derive(asked) is None
+    assert asked.odd_fields() == list(more)
+
+
+@pytest.mark.parametrize(
     ("tool", "given"),
     [
+        ("Edit", {"file_path": "src/a.py", "filePath": ""}),
+        ("MultiEdit", {"file_path": "src/a.py", "edits": 0}),
+        ("Read", {"file_path": "src/a.py", "follow_links": False}),
         ("Edit", {"file_path": "src/a.py", "diff": "+x", "grantRoot": "/"}),
         ("Edit", {"file_path": "src/a.py", "filePath": "/etc/passwd"}),
         ("Edit", {"file_path": "src/a.py", "edits": [{"old_string": "a"}]}),
@@ -786,6 +834,16 @@ def test_a_rule_for_a_whole_command_covers_that_and_nothing_else(
         call("WebFetch", "https://a@b.org/"),
         call("WebFetch", "http://169.254.169.254/latest"),
         call("WebFetch", "http://localhost/"),
+        call("WebFetch", "http://0x7f.0x0.0x0.0x1/"),
+        call("WebFetch", "http://127.0x1/"),
+        call("WebFetch", "http://169.254.0xa9.254/"),
+        call("WebFetch", "http://1.0X7F/"),
+        call("WebFetch", "http://localhost.localdomain/"),
+        call("WebFetch", "http://metadata.google.internal/x"),
+        call("WebFetch", "http://printer.local/"),
+        call("WebFetch", "http://a.localhost/"),
+        call("WebFetch", "http://router.home.arpa/"),
+        call("WebFetch", "http://nas.lan/"),
         call("Task"),
         call("shell"),
         call("mcp__x__*"),

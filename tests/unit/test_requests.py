@@ -103,6 +103,18 @@ def test_rubbish_names_the_id_to_answer_to_where_there_is_one(
     assert refused.value.request_id == request_id
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_number_too_large_was_shown_as_infinity_and_kept_as_nothing(number: str) -> None:
+    data = json.dumps({**ASK, "questions": [{"question": "x", "more": [0.5, "@"]}]})
+
+    with pytest.raises(MalformedRequest, match=r"not JSON|too large"):
+        read(data.replace('"@"', number).encode())
+    with pytest.raises(MalformedRequest, match=r"not JSON|too large"):
+        wire.read_hook_event(b'{"tool_input": {"n": [%s]}}' % number.encode())
+    with pytest.raises(MalformedRequest, match=r"not JSON|too large"):
+        wire.read_codex_message(b'{"params": {"n": [%s]}}' % number.encode())
+
+
 def test_a_name_that_is_no_id_is_nobody_to_answer_to() -> None:
     with pytest.raises(MalformedRequest) as refused:
         read(b"{", "../../etc/passwd")

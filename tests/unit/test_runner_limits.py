@@ -20,6 +20,7 @@ from pynchy.config import Settings
 from pynchy.core import Core
 from pynchy.launchers.base import Launch
 from pynchy.model import (
+    DeliveryPath,
     GroupName,
     Option,
     PendingQuestion,
@@ -37,6 +38,7 @@ GROUP = GroupName("g1")
 DEFAULTED = (Question("Go on?", options=(Option("Yes"), Option("No")), default=("Yes",)),)
 BOX = {"kind": "bubblewrap", "agent": "claude"}
 COMMAND = {"command": ["true"]}
+PROCESS = {"kind": "process", "agent": "claude"}
 
 
 class House:
@@ -45,19 +47,38 @@ class House:
     def __init__(self, core: Core, clock: FakeClock, launcher: FakeLauncher) -> None:
         self.core, self.clock, self.launcher = core, clock, launcher
 
-    async def ask(self, session: str, *, with_default: bool = True) -> PendingQuestion:
+    async def ask(
+        self, session: str, *, with_default: bool = True, asker_seen: bool = True
+    ) -> PendingQuestion:
         """Have an agent ask, under whatever session id it says, with a default that is due."""
         pending = make_pending(
             os.urandom(4).hex(),
             session_id=SessionId(session),
             timestamp=self.clock.now(),
             wait_until=self.clock.now(),
+            asker_seen=asker_seen,
             **({"questions": DEFAULTED} if with_default else {}),
         )
         await self.core.ledger.record(pending)
         self.core.expiry.watch(pending)
         await self.core.expiry.end_due()
         return pending
+
+    async def ask_by_file(self, request_id: str, session: str, lease: str) -> PendingQuestion:
+        """Have an agent ask through its mailbox, without a wait, and with a default."""
+        asked = {"questions": [{"question": "Go on?", "default": "Yes"}], "wait_seconds": 0}
+        request = {"v": 1, "type": "ask_user:ask", "request_id": request_id}
+        body = json.dumps({**request, **asked, "session_id": session, "lease": lease}).encode()
+        await self.core.ask_handler.handle(GROUP, wire.read_envelope(body, request_id))
+        pending = self.core.ledger.get((GROUP, RequestId(request_id)))
+        self.core.expiry.watch(pending)
+        return pending
+
+    def lease(self, name: str, session: str) -> Path:
+        """Have somebody hold a lease for the session, on a machine whose locks cannot be seen."""
+        path = self.core.mailboxes.of(GROUP).path / "tasks" / f"{name}.lease"
+        path.write_text(json.dumps({"v": 1, "session_id": session}))
+        return path
 
     async def may_i(self, command: str, session: str = "made-up") -> PendingQuestion:
         """Have an agent ask for a permission that it does not wait for."""
@@ -78,6 +99,13 @@ class House:
         """Return why the answer has come to that state."""
         await until(lambda: self.state(pending)[0] is state, f"{state} of {pending.request_id}")
         return self.state(pending)[1]
+
+    async def closed(self, pending: PendingQuestion) -> PendingQuestion:
+        """Return the question as history has it."""
+        find = self.core.store.find
+        found = await until(lambda: find(*pending.key), f"{pending.request_id} to be closed")
+        assert isinstance(found, PendingQuestion)
+        return found
 
     def living(self) -> list[str]:
         return sorted(self.launcher.running(GROUP))
@@ -120,7 +148,7 @@ async def a_house(
     core.audit.close()
 
 
-async def test_an_agent_that_asks_with_defaults_had_as_many_runners_as_it_liked(
+async def test_answers_by_default_start_no_more_runners_at_once_than_max_runners(
     tmp_path: Path,
 ) -> None:
     async with a_house(tmp_path, **COMMAND, max_runners=2) as house:
@@ -159,10 +187,10 @@ async def test_what_a_person_answers_is_kept_while_the_group_has_too_many_runner
         await house.lives("second")
         house.runner_on("second").finish()
 
-        await until(lambda: pending.key not in house.core.index, "the answer to arrive")
+        assert (await house.closed(pending)).delivered is DeliveryPath.LATE
 
 
-async def test_a_box_is_started_for_a_session_that_an_agent_has_made_up(tmp_path: Path) -> None:
+async def test_no_box_is_started_for_a_session_that_an_agent_has_made_up(tmp_path: Path) -> None:
     async with a_house(tmp_path, **BOX) as house:
         pending = await house.ask("clone-1")
 
@@ -173,11 +201,60 @@ async def test_a_box_is_started_for_a_session_that_an_agent_has_made_up(tmp_path
         assert house.launcher.runners == []
 
 
-@pytest.mark.parametrize("effect", ["allow", "deny"])
-async def test_a_rule_starts_a_box_for_a_session_that_an_agent_has_made_up(
-    tmp_path: Path, effect: str
+@pytest.mark.parametrize("launcher", [COMMAND, PROCESS], ids=["command", "process"])
+async def test_no_runner_is_started_for_a_session_that_an_agent_has_made_up(
+    tmp_path: Path, launcher: dict[str, object]
 ) -> None:
-    async with a_house(tmp_path, {effect: ["Bash(git status)"]}, **BOX) as house:
+    async with a_house(tmp_path, **launcher) as house:
+        # A lease that nobody holds, and one that is held for another session.
+        house.lease("own", "real")
+        asked = [
+            await house.ask_by_file("q1", "made-up-1", "nolease"),
+            await house.ask_by_file("q2", "made-up-2", "own"),
+        ]
+        await house.core.expiry.end_due()
+
+        for pending in asked:
+            why = await house.comes_to(pending, State.UNDELIVERED)
+            assert why.startswith(UNKNOWN_SESSION)
+            assert "pynchy retry" in why
+        assert house.launcher.runners == []
+
+        await house.core.delivery.retry(house.core.ledger.get(asked[0].key), "ana")
+        await house.lives("made-up-1")
+
+
+@pytest.mark.parametrize("lease", ["own", "nolease"])
+async def test_a_session_that_lived_when_it_asked_is_resumed_with_its_default(
+    tmp_path: Path, lease: str
+) -> None:
+    async with a_house(tmp_path, **COMMAND) as house:
+        # Whoever asked need not be who holds the lease of the session, as with a hook.
+        held = house.lease("own", "real")
+        pending = await house.ask_by_file("q1", "real", lease)
+        held.unlink()
+        await house.core.expiry.end_due()
+
+        await house.lives("real")
+        assert house.core.ledger.get(pending.key).asker_seen
+
+
+async def test_a_lease_of_its_own_making_starts_no_box_for_an_agent(tmp_path: Path) -> None:
+    async with a_house(tmp_path, **BOX) as house:
+        house.lease("own", "made-up").touch()
+        pending = await house.ask_by_file("q1", "made-up", "own")
+        house.lease("own", "made-up").unlink()
+        await house.core.expiry.end_due()
+
+        assert (await house.comes_to(pending, State.UNDELIVERED)).startswith(UNKNOWN_SESSION)
+
+
+@pytest.mark.parametrize("effect", ["allow", "deny"])
+@pytest.mark.parametrize("launcher", [BOX, COMMAND], ids=["box", "command"])
+async def test_no_rule_starts_a_runner_for_a_session_that_an_agent_has_made_up(
+    tmp_path: Path, effect: str, launcher: dict[str, object]
+) -> None:
+    async with a_house(tmp_path, {effect: ["Bash(git status)"]}, **launcher) as house:
         pending = await house.may_i("git status")
 
         why = await house.comes_to(pending, State.UNDELIVERED)
@@ -186,7 +263,7 @@ async def test_a_rule_starts_a_box_for_a_session_that_an_agent_has_made_up(
         assert house.launcher.runners == []
 
 
-async def test_a_rule_starts_a_session_that_a_person_has_stopped(tmp_path: Path) -> None:
+async def test_no_rule_starts_a_session_that_a_person_has_stopped(tmp_path: Path) -> None:
     async with a_house(tmp_path, {"allow": ["Bash(git status)"]}, **BOX) as house:
         session = await house.core.control.start(Wanted(GROUP, "Look at it"))
         await house.core.control.stop(session.session_id, "ana")

@@ -70,7 +70,8 @@ def make_tracker(
     mailboxes = Mailboxes(folder, lambda _: None)
     mailboxes.of(GROUP).make()
     liveness = Liveness(mailboxes, Leases(30), {GROUP: launcher})
-    tracker = SessionTracker(SessionTable(store, 3), ledger.index, audit, clock.now, liveness)
+    table = SessionTable(store, 3, is_group=lambda name: name in mailboxes.known())
+    tracker = SessionTracker(table, ledger.index, audit, clock.now, liveness)
     ledger.subscribe(tracker)
     return ledger, tracker
 
@@ -280,6 +281,20 @@ async def test_an_id_made_up_to_look_like_a_groups_captures_nothing(house: House
         assert house.tracker.find(target).key == (GROUP, "6f1c2f0a-0d1c")
     with pytest.raises(UnknownSession, match="several sessions fit 6f1c2f0a-0d1c"):
         house.tracker.find("6f1c2f0a-0d1c")
+
+
+async def test_an_id_made_up_to_look_like_a_groups_captured_a_group_without_sessions(
+    house: House,
+) -> None:
+    await house.tracker.heard(GroupName("evil"), word(f"{GROUP}/nightly"))
+    await house.tracker.heard(GroupName("evil"), word("nobody/nightly"))
+
+    for target in (f"{GROUP}/nightly", f"{GROUP}/nig"):
+        with pytest.raises(UnknownSession, match="no session has the id"):
+            house.tracker.find(target)
+    # There is no group of that name, so it can be nothing but an id.
+    assert house.tracker.find("nobody/nightly").group == "evil"
+    assert house.tracker.find(f"evil/{GROUP}/nightly").group == "evil"
 
 
 async def test_every_session_can_be_named_though_two_groups_use_the_same_id(house: House) -> None:

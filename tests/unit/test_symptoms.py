@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,25 +22,28 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 from agent_runner.asking import Asker
 from pynchy import wire
-from pynchy.aio import cancelled_at_end
+from pynchy.aio import Rate, cancelled_at_end
 from pynchy.audit import AuditLog
+from pynchy.bridge import matching
 from pynchy.bridge.ask import PREFIX
 from pynchy.bridge.lifecycle import Delivered
 from pynchy.config import LauncherSettings
 from pynchy.errors import DuplicateRequest, MalformedRequest
 from pynchy.events import Event, EventKind
 from pynchy.http.auth import AuthMiddleware, Credentials
-from pynchy.ipc.intake import Intake, Rate, Registry
+from pynchy.ipc.intake import Intake, Registry
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailbox, Mailboxes
 from pynchy.ipc.watcher import Watcher
 from pynchy.launchers.base import Launch
 from pynchy.launchers.command import CommandLauncher
 from pynchy.model import (
+    Answer,
     DeliveryPath,
     Ending,
     GroupName,
     PendingQuestion,
+    Question,
     Reply,
     RequestId,
     SessionId,
@@ -95,6 +99,27 @@ async def test_a_swept_default_has_its_answers(world: World) -> None:
 
     assert finding.ending is not None
     assert [answer.text for answer in finding.ending.answers] == ["no"]
+
+
+async def test_a_request_with_thousands_of_choices_by_default_held_up_everybody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
+        threads.append(threading.get_ident())
+        return read_defaults(questions)
+
+    read_defaults = matching.defaults
+    monkeypatch.setattr(matching, "defaults", defaults)
+    many = {"options": ["a", "b"], "multiSelect": True, "default": [f"{'a,b,' * 100}a"] * 100}
+    await world.take(KEPT, "q0", ask({"question": "Go?"} | many, wait_seconds=60))
+    world.clock.move(timedelta(hours=1))
+    await world.expiry.end_due()
+
+    # Once when it is asked, once when nobody has answered.
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 async def test_an_id_under_which_a_request_was_refused_is_used_up(world: World) -> None:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from pynchy import wire
+from pynchy.aio import finish
 from pynchy.bridge import matching
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CallEnded, Parked, Step, Unparked
@@ -27,7 +28,7 @@ from pynchy.errors import (
     UnknownQuestion,
 )
 from pynchy.events import EventKind
-from pynchy.ipc.base import MailboxDirectory
+from pynchy.ipc.base import IntakeHandler, MailboxDirectory
 from pynchy.misspelling import similar_group
 from pynchy.model import (
     CardRef,
@@ -49,9 +50,10 @@ log = logging.getLogger(__name__)
 
 PREFIX = "ask_user:"
 _TAKEN = "request_id: another question has this id already"
+_UNUSABLE = "request_id: the record under this id cannot be used; pynchy doctor may say why"
 
 
-class AskHandler:
+class AskHandler(IntakeHandler):
     """Handles every request whose type begins with `ask_user:`, and what intake cannot decide."""
 
     def __init__(
@@ -70,7 +72,7 @@ class AskHandler:
         self._settings = settings
 
     async def load(self) -> None:
-        """Note which leave is used up: an earlier host may have died before it wrote that."""
+        """Note which grants are used up: an earlier host may have died before it wrote that."""
         for key in self._rules.half_used():
             found = await self._ledger.find(key)
             if found is not None and found.ending is not None:
@@ -118,15 +120,20 @@ class AskHandler:
     async def asked(self, source: str, question: SourceQuestion) -> PendingQuestion | None:
         """Record what has appeared at a source. What is known already is returned as it is.
 
-        Raise MalformedRequest if that is a question of somebody else.
+        Raise MalformedRequest if that is a question of somebody else, or cannot be asked.
         """
-        known = await self._ledger.find((question.group, question.request_id))
-        if known is not None and known.source != source:
-            raise MalformedRequest(_TAKEN, question.request_id)
+        key = (question.group, question.request_id)
+        known = await self._ledger.find(key)
         if known is None:
             pending = await asyncio.to_thread(self._from_source, source, question)
-            with suppress(DuplicateRequest):
+            try:
                 await self._record(pending)
+            except DuplicateRequest as exc:
+                known = await self._ledger.find(key)
+                if known is None:
+                    raise MalformedRequest(_UNUSABLE, question.request_id) from exc
+        if known is not None and known.source != source:
+            raise MalformedRequest(_TAKEN, question.request_id)
         return known
 
     async def cleared(
@@ -150,14 +157,29 @@ class AskHandler:
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
         pending = await asyncio.to_thread(self._from_mailbox, group, request)
-        await self._record(pending)
+        await self._record(await self._with_asker(pending))
         await self._lost_answers.confirm_activity(group, pending.session_id)
+
+    async def _with_asker(self, pending: PendingQuestion) -> PendingQuestion:
+        """Note whether the session lives that it says it is of; only who is resumed needs that."""
+        liveness = self._lost_answers.tracker.liveness
+        if not pending.session_id or liveness.launcher(pending.group) is None:
+            return pending
+        return replace(pending, asker_seen=await liveness.is_asker_seen(pending))
 
     async def _record(self, pending: PendingQuestion) -> None:
         """Take up what can be asked; what a rule answers is shown nowhere."""
         self._check(pending)
+        if any(question.default for question in pending.questions):
+            await asyncio.to_thread(_check_defaults, pending)
         made_before = self._rules.count_made
         pending, ending = await self._rules.judge(pending)
+        await finish(self._take_up(pending, ending, made_before))
+
+    async def _take_up(
+        self, pending: PendingQuestion, ending: Ending | None, made_before: int
+    ) -> None:
+        """Record what was judged; what a rule that was made meanwhile covers is ended by that."""
         await self._ledger.record(replace(pending, cards=()) if ending else pending, ending)
         await self._spend_grants(pending.key)
         if ending is None and self._rules.count_made != made_before:
@@ -175,7 +197,7 @@ class AskHandler:
             await self._spend_grants(known.key)
 
     async def _spend_grants(self, key: Key) -> None:
-        """Let leave that the question has used be used up, unless its yes could not be written."""
+        """Let grants that the question has used be used up, unless its yes could not be written."""
         found = self._ledger.index.get(key)
         if found is None or found.ending is not None:
             await self._rules.spend_grants(key)
@@ -185,7 +207,6 @@ class AskHandler:
         tracker = self._lost_answers.tracker
         tracker.check_id((pending.group, pending.session_id), pending.request_id)
         self._check_room(pending)
-        _check_defaults(pending)
 
     def _check_room(self, pending: PendingQuestion) -> None:
         """Raise MalformedRequest if the group has as much open as it may have."""
@@ -313,7 +334,7 @@ def _source_questions(question: SourceQuestion) -> tuple[Question, ...]:
 
 
 def _check_defaults(pending: PendingQuestion) -> None:
-    """Raise MalformedRequest for a default that could never be applied."""
+    """Raise MalformedRequest for a default that could never be applied. Many choices take long."""
     try:
         matching.defaults(tuple(q for q in pending.questions if q.default))
     except InvalidReply as exc:

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion
-from pynchy.pending.base import Key
+from pynchy.pending.base import Key, QuestionObserver
 from pynchy.sources.base import HeldConnection, Unreachable
 
 # Whatever happens to a question wakes who waits for it; this is for what nobody has told.
-_LOOK_SECONDS = 30.0
+_POLL_SECONDS = 30.0
 _GONE = "the program that asked no longer waits for it"
 
 
@@ -88,7 +88,7 @@ class ConnectedRoute:
         return None
 
 
-class RejoinedRoute(ConnectedRoute):
+class RejoinedRoute(ConnectedRoute, QuestionObserver):
     """The AnswerRoute to programs that keep a question while we are away, and show it again.
 
     So an answer waits until its question is shown again, or is known to be asked no more.
@@ -97,6 +97,7 @@ class RejoinedRoute(ConnectedRoute):
     def __init__(self, ledger: QuestionLedger) -> None:
         super().__init__(ledger)
         self._lost: set[Key] = set()
+        ledger.subscribe(self)
 
     @contextmanager
     def connection(self, key: Key) -> Iterator[HeldConnection]:
@@ -112,6 +113,10 @@ class RejoinedRoute(ConnectedRoute):
             self._lost.add(key)
             self._ledger.notify(key)
 
+    def question_closed(self, pending: PendingQuestion) -> None:
+        """See QuestionObserver."""
+        self._lost.discard(pending.key)
+
     async def see_through(self, key: Key) -> None:
         """See AnswerRoute."""
         is_told = False
@@ -124,9 +129,8 @@ class RejoinedRoute(ConnectedRoute):
             elif key in self._lost:
                 break
             else:
-                await self._ledger.changed(key, version, _LOOK_SECONDS)
+                await self._ledger.changed(key, version, _POLL_SECONDS)
         await self._conclude(key, is_told=is_told)
-        self._lost.discard(key)
 
     def unreachable(self, pending: PendingQuestion) -> Unreachable | None:
         """See AnswerRoute: whoever is away may come back."""

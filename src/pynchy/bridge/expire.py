@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pynchy.bridge import matching
 from pynchy.bridge.deliver import Delivery
-from pynchy.bridge.ledger import QuestionLedger
+from pynchy.bridge.ledger import Chosen, QuestionLedger
 from pynchy.bridge.retention import Retention
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
@@ -133,7 +133,9 @@ class Expiry:
                 self._ledger.publish_about(EventKind.ORPHANED, finding.pending, finding.why)
 
     async def _end(
-        self, key: Key, choose: Callable[[PendingQuestion], Ending | tuple[()]]
+        self,
+        key: Key,
+        choose: Callable[[PendingQuestion], Chosen | Awaitable[Chosen]],
     ) -> PendingQuestion | None:
         try:
             return await self._ledger.commit(key, choose)
@@ -141,9 +143,12 @@ class Expiry:
             log.debug("expiry.overtaken", extra={"id": key[1]})
             return None
 
-    def _if_due(self, pending: PendingQuestion) -> Ending | tuple[()]:
+    async def _if_due(self, pending: PendingQuestion) -> Ending | tuple[()]:
         # Whoever begins to answer moves the deadline: there is no default any more.
-        return self._ending(pending) if pending.due_at <= self._ledger.now() else ()
+        if pending.due_at > self._ledger.now():
+            return ()
+        # A default of many choices takes long.
+        return await asyncio.to_thread(self._ending, pending)
 
     def _ending(self, pending: PendingQuestion) -> Ending:
         now = self._ledger.now()

@@ -1,7 +1,8 @@
 """The open questions: every step of their lives is persisted here, then published.
 
-Steps on one question happen one after another; on different questions, side by side. A step is in
-the store before any observer is called, but for the last ones before a question is closed, which
+Steps on one question happen one after another; on different questions, side by side. A step that
+has begun is made whole, in the store and here, also if whoever makes it is cancelled. It is in the
+store before any observer is called, but for the last ones before a question is closed, which
 are written with the closing. A new question and an ending are in the event log right after they
 are in the store, every other step right before: a crash can repeat a line of the log, and what it
 hides is told at the next start. Where several ledgers share a store, each sees what the others do,
@@ -17,30 +18,20 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
-from pynchy import wire
-from pynchy.aio import LockMap
+from pynchy.aio import LockMap, finish
 from pynchy.audit import AuditLog
 from pynchy.bridge.lifecycle import (
     CardSettled,
     Closed,
     Delivered,
-    Dismissed,
     Ended,
-    GaveUp,
-    PartlyAnswered,
-    ResumeFailed,
-    Retried,
-    RuleNotMade,
-    SettleFailed,
-    ShowFailed,
-    Shown,
     Step,
     advance,
-    event_kind,
     is_finished,
 )
+from pynchy.bridge.step_events import asked_event, event_about, step_event
 from pynchy.errors import AlreadyOver, UnknownQuestion
-from pynchy.events import AskedQuestion, Event, EventKind
+from pynchy.events import Event, EventKind
 from pynchy.model import Ending, GroupName, PendingQuestion, RequestId, State
 from pynchy.pending.base import (
     Conflict,
@@ -52,12 +43,15 @@ from pynchy.pending.base import (
     StoreChange,
     Stored,
 )
+from pynchy.wire import ending_of
 
 log = logging.getLogger(__name__)
 
 # The last such step is not written by itself: `close` comes next and writes it, and after a crash
 # before that the receipt and the card are there to be found again.
 _FOUND_AGAIN = (Delivered, CardSettled)
+
+_NOT_OPEN = -1
 
 Chosen = Ending | Sequence[Step]
 
@@ -129,25 +123,14 @@ class QuestionLedger:
         """
         pending = replace(pending, home_host=self._host)
         async with self._lock(pending.key):
-            self._revisions[pending.key] = await self._store.record(pending)
-            self._put(pending)
-            self.publish(asked_event(pending, self.now()))
-            if ending is not None:
-                try:
-                    winner = await self._store.end(pending, ending)
-                except OSError:
-                    log.exception("ledger.ending_not_written")
-                else:
-                    self._ended(pending, winner)
-                    return
-            self._call(lambda observer: observer.question_recorded(pending))
+            await finish(self._record(pending, ending))
 
     async def apply(self, key: Key, *steps: Step) -> PendingQuestion:
         """Make the steps, durably and as one. Raise IllegalTransition if one does not fit."""
         async with self._lock(key):
             while True:
                 try:
-                    return await self._apply(self.get(key), steps)
+                    return await finish(self._apply(self.get(key), steps))
                 except Conflict:
                     await self._reload(key)
 
@@ -170,34 +153,53 @@ class QuestionLedger:
                 chosen = choose(pending)
                 if isinstance(chosen, Awaitable):
                     chosen = await chosen
-                if isinstance(chosen, Ending):
-                    break
                 try:
-                    return await self._apply(pending, chosen)
+                    # When it returns, observers' tasks have started: an agent waits for the answer.
+                    pending = await finish(self._commit(pending, chosen))
                 except Conflict:
                     await self._reload(key)
-            winner = await self._store.end(pending, chosen)
-            # The outcome is the commit; the record itself follows with the next step.
-            pending = self._ended(pending, winner)
-        # Let observers' tasks start before the caller goes on: an agent waits for the answer.
-        await asyncio.sleep(0)
-        if winner != chosen:
+                else:
+                    break
+        if isinstance(chosen, Ending) and (winner := ending_of(pending)) != chosen:
             raise AlreadyOver(winner)
         return pending
 
     async def close(self, key: Key) -> None:
         """Move a finished question into history."""
         async with self._lock(key):
-            with self._publishing(self.get(key), Closed()):
-                while True:
-                    pending = advance(self.get(key), Closed())
-                    try:
-                        await self._store.close(pending, self._revisions.get(key, 0))
-                    except Conflict:
-                        await self._reload(key)
-                    else:
-                        break
-                self._forget(pending)
+            await finish(self._close(key))
+
+    async def _record(self, pending: PendingQuestion, ending: Ending | None) -> None:
+        self._revisions[pending.key] = await self._store.record(pending)
+        self._put(pending)
+        self.publish(asked_event(pending, self.now()))
+        if ending is not None:
+            try:
+                winner = await self._store.end(pending, ending)
+            except OSError:
+                log.exception("ledger.ending_not_written")
+            else:
+                self._ended(pending, winner)
+                return
+        self._call(lambda observer: observer.question_recorded(pending))
+
+    async def _commit(self, pending: PendingQuestion, chosen: Chosen) -> PendingQuestion:
+        if not isinstance(chosen, Ending):
+            return await self._apply(pending, chosen)
+        # The outcome is the commit; the record itself follows with the next step.
+        return self._ended(pending, await self._store.end(pending, chosen))
+
+    async def _close(self, key: Key) -> None:
+        with self._publishing(self.get(key), Closed()):
+            while True:
+                pending = advance(self.get(key), Closed())
+                try:
+                    await self._store.close(pending, self._revisions.get(key, 0))
+                except Conflict:
+                    await self._reload(key)
+                else:
+                    break
+            self._forget(pending)
 
     async def _apply(self, before: PendingQuestion, steps: Sequence[Step]) -> PendingQuestion:
         pending = before
@@ -225,8 +227,7 @@ class QuestionLedger:
         """Take it that this ending was committed, by us or by another host."""
         pending = advance(pending, Ended(winner))
         self._put(pending)
-        if (event := self._event(pending, Ended(winner))) is not None:
-            self.publish(event)
+        self._publish_step(pending, Ended(winner))
         self.notify(pending.key)
         self._call(lambda observer: observer.question_ended(pending))
         return pending
@@ -238,8 +239,7 @@ class QuestionLedger:
             self.publish(asked_event(pending, self.now()))
         if ending is not None and pending.ending is None:
             pending = advance(pending, Ended(ending))
-            if (event := self._event(pending, Ended(ending))) is not None:
-                self.publish(event)
+            self._publish_step(pending, Ended(ending))
         self._revisions[pending.key] = stored.revision
         self.index.put(pending)
 
@@ -265,9 +265,10 @@ class QuestionLedger:
     def _forget(self, pending: PendingQuestion) -> None:
         self.index.remove(pending.key)
         self._revisions.pop(pending.key, None)
-        self._call(lambda observer: observer.question_changed(pending))
-        self.notify(pending.key)
         self._versions.pop(pending.key, None)
+        self._call(lambda observer: observer.question_changed(pending))
+        self._call(lambda observer: observer.question_closed(pending))
+        self.notify(pending.key)
 
     def publish(self, event: Event) -> None:
         """Write an event down and pass it on."""
@@ -275,7 +276,7 @@ class QuestionLedger:
 
     def publish_about(self, kind: EventKind, pending: PendingQuestion, detail: str) -> None:
         """Publish something about a question that is no step of its life."""
-        self.publish(replace(self._event_about(pending, kind), detail=detail))
+        self.publish(replace(event_about(pending, kind, self.now()), detail=detail))
 
     def publish_for_group(
         self, kind: EventKind, group: GroupName, request_id: RequestId | None, detail: str
@@ -285,15 +286,16 @@ class QuestionLedger:
 
     def notify(self, key: Key) -> None:
         """Let whoever waits for a change of the question, or of its mailbox, look again."""
-        if key in self._versions:
-            self._versions[key] += 1
+        # Agents name mailbox files as they like: only what is open is counted.
+        if self.index.get(key) is not None:
+            self._versions[key] = self.version(key) + 1
         for waiter in self._waiters.pop(key, ()):
             if not waiter.done():
                 waiter.set_result(None)
 
     def version(self, key: Key) -> int:
         """Return what to compare with later, to notice a change during a look."""
-        return self._versions.setdefault(key, 0)
+        return _NOT_OPEN if self.index.get(key) is None else self._versions.get(key, 0)
 
     async def changed(self, key: Key, since: int, seconds: float) -> None:
         """Return when something has changed since that version, or after so many seconds."""
@@ -307,7 +309,10 @@ class QuestionLedger:
         except TimeoutError:
             return
         finally:
-            self._waiters.get(key, set()).discard(waiter)
+            waiting = self._waiters.get(key, set())
+            waiting.discard(waiter)
+            if not waiting:
+                self._waiters.pop(key, None)
 
     def _put(self, pending: PendingQuestion) -> None:
         self.index.put(pending)
@@ -324,69 +329,9 @@ class QuestionLedger:
         return self._locks.of(key)
 
     def _publishing(self, pending: PendingQuestion, *steps: Step) -> AbstractContextManager[None]:
-        events = (self._event(pending, step) for step in steps)
+        events = (step_event(pending, step, self.now()) for step in steps)
         return self._audit.publishing(event for event in events if event is not None)
 
-    def _event(self, pending: PendingQuestion, step: Step) -> Event | None:
-        kind = event_kind(step)
-        if kind is None:
-            return None
-        channel, by, detail = _particulars(step)
-        event = self._event_about(pending, kind)
-        return replace(event, channel=channel, by=by, detail=detail)
-
-    def _event_about(self, pending: PendingQuestion, kind: EventKind) -> Event:
-        return Event(
-            kind,
-            self.now(),
-            pending.group,
-            pending.request_id,
-            pending.short_id,
-            agent=pending.agent,
-            elapsed_seconds=_elapsed(pending, self.now()),
-            session_id=pending.session_id or None,
-        )
-
-
-def asked_event(pending: PendingQuestion, now: datetime) -> Event:
-    """Return the event that tells of a new question."""
-    return Event(
-        EventKind.ASKED,
-        now,
-        pending.group,
-        pending.request_id,
-        pending.short_id,
-        agent=pending.agent,
-        asked=tuple(AskedQuestion(q.text, q.labels) for q in pending.questions),
-        asked_kind=pending.kind,
-        elapsed_seconds=_elapsed(pending, now),
-        session_id=pending.session_id or None,
-    )
-
-
-def _elapsed(pending: PendingQuestion, now: datetime) -> float:
-    return round((now - pending.timestamp).total_seconds(), 3)
-
-
-def _particulars(step: Step) -> tuple[str | None, str | None, str | None]:
-    """Return channel, person and detail of a step; never what an answer says."""
-    match step:
-        case Ended(ending=ending):
-            is_edited = wire.edited_input(ending) is not None
-            return ending.channel, ending.by, "edited" if is_edited else None
-        case Shown(channel=channel) | CardSettled(channel=channel):
-            return channel, None, None
-        case ShowFailed(channel=channel, reason=reason):
-            return channel, None, reason
-        case SettleFailed(channel=channel, reason=reason):
-            return channel, None, reason
-        case ResumeFailed(reason=reason) | GaveUp(reason=reason) | RuleNotMade(reason=reason):
-            return None, None, reason
-        case Delivered(path=path):
-            return None, None, path.value
-        case PartlyAnswered(draft=draft):
-            return draft.channel or None, draft.by, f"question {draft.question + 1}"
-        case Retried(by=by) | Dismissed(by=by):
-            return None, by, None
-        case _:
-            return None, None, None
+    def _publish_step(self, pending: PendingQuestion, step: Step) -> None:
+        with self._publishing(pending, step):
+            pass

@@ -6,6 +6,7 @@ that is stored is never replaced.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
@@ -22,6 +23,7 @@ from pynchy.model import (
     State,
 )
 from pynchy.outcome_text import delivery_note
+from pynchy.unicode_safety import strip_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +292,13 @@ def may_be_same_person(one: Draft, other: Draft) -> bool:
     """
     if one.channel == other.channel and one.user_id and other.user_id:
         return one.user_id == other.user_id
-    return one.by.strip().casefold() == other.by.strip().casefold()
+    return _seen_name(one.by) == _seen_name(other.by)
+
+
+def _seen_name(name: str) -> str:
+    """Return the name as far as a person can tell it from others."""
+    seen = unicodedata.normalize("NFKC", strip_hidden(name))
+    return " ".join(seen.casefold().split())
 
 
 def _replaces(pending: PendingQuestion, draft: Draft, earlier: Draft) -> bool:

@@ -160,7 +160,7 @@ class PermissionRules:
         return self._by_grant(pending, fitting[0]) if fitting and not is_denied else ()
 
     def half_used(self) -> set[Key]:
-        """Return the requests that have used leave, and whose yes may not be recorded."""
+        """Return the requests that have used a grant, and whose yes may not be recorded."""
         return {grant.user for grant in self._book.unspent_grants() if grant.user}
 
     async def spend_grants(self, key: Key) -> None:
@@ -173,7 +173,7 @@ class PermissionRules:
         ending = pending.ending
         if ending is None:
             return ""
-        # Whoever has answered, leave that the question had used before is used up.
+        # Whoever has answered, a grant that the question had used before is used up.
         await self.spend_grants(pending.key)
         if not _makes_rule(pending, ending):
             return ""
@@ -225,7 +225,7 @@ class PermissionRules:
         return Ending(OutcomeKind.ANSWERED, now, answers, by=by, channel=channel, reason=why)
 
     async def _use_grant(self, pending: PendingQuestion, call: ToolCall) -> Grant | None:
-        """Return the leave that the session has for the call, which is used by that."""
+        """Return the grant that the session has for the call, which is used by that."""
         if not pending.session_id:
             return None
         asked = self._index.in_session(pending.group, pending.session_id)
@@ -253,7 +253,7 @@ class PermissionRules:
 def _outlived_its_call(pending: PendingQuestion) -> bool:
     """True if a person said yes, and the call that asked was not there to use it.
 
-    What was said before, as a rule or as leave for one call, is not said anew.
+    What was said before, as a rule or as a grant for one call, is not said anew.
     """
     ending = pending.ending
     if ending is None or ending.channel in NO_CHANNELS or not is_granted(pending):

@@ -39,9 +39,11 @@ from pynchy.wire import ending_of
 
 POLL_SECONDS = 1.0
 _MAX_BACKOFF = timedelta(minutes=10)
+# More would be more than a time can be, and none is as long as the longest pause without it.
+_MAX_DOUBLINGS = 16
 STOPPED = "a person has stopped the runner"
 UNKNOWN_SESSION = (
-    "nobody has answered, and pynchy starts no box for a session that no person has begun"
+    "nobody has answered, and pynchy starts no runner for a session that no person has begun"
 )
 # However else a question ends, no person has wanted that a runner is started.
 _BY_PEOPLE = frozenset({OutcomeKind.ANSWERED, OutcomeKind.DECLINED})
@@ -174,7 +176,8 @@ class LateDelivery:
                 finally:
                     self._admitted.discard(session)
             if runner is None:
-                return Arrived(DeliveryPath.LIVE, "")
+                # A process of the agent was faster. Whether it lives to pass it on is to be seen.
+                return True
             if pending.key in self._stopped and not isinstance(runner, RunnerEnd):
                 await runner.stop()
             return await self._see_it_through(pending.key, mailbox, late, runner)
@@ -186,7 +189,7 @@ class LateDelivery:
         """Return the runner of an attempt that a host before this one has begun."""
         if pending.state is not State.RESUMING or pending.late.retry_at is not None:
             return None
-        return await late.launcher.find(self._launch(pending).stem)
+        return await late.launcher.find(self._launch(pending).stem, pending.request_id)
 
     async def _put_off(
         self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
@@ -216,14 +219,17 @@ class LateDelivery:
 
         An agent can ask under any session id, with a default and without any wait. So what it
         asks brings back only sessions that people have begun, and none that they have stopped.
+        One that lived when it asked was begun by somebody; but a lease is the agent's own word,
+        and of an agent in a box no word counts.
         """
         if pending.late.wanted or _is_by_person(ending_of(pending)):
             return None
         session = self._tracker.get(pending.group, pending.session_id)
         if session is not None and session.stopped:
             return STOPPED
-        is_known = session is not None and session.launches
-        return None if is_known or not late.is_box else UNKNOWN_SESSION
+        is_launched = session is not None and bool(session.launches)
+        is_seen = pending.asker_seen and not late.is_box
+        return None if is_launched or is_seen else UNKNOWN_SESSION
 
     def _is_full(self, pending: PendingQuestion, late: LateSettings) -> bool:
         admitted = {session for group, session in self._admitted if group == pending.group}
@@ -233,7 +239,7 @@ class LateDelivery:
     async def _resume(
         self, pending: PendingQuestion, mailbox: GroupMailbox, late: LateSettings
     ) -> Runner | RunnerEnd | None:
-        """Return the runner, or why there is none; None if the agent has the answer after all."""
+        """Return the runner, or why there is none; None if the agent has the receipt after all."""
         claim = pending.late.claim or secrets.token_hex(16)
         pending = await self._ledger.apply(pending.key, Resuming(claim))
         now = self._ledger.now()
@@ -241,7 +247,7 @@ class LateDelivery:
             return None
         lost = await self._lost_answers.to_restate(pending)
         # What the session may have lost can only be told by a prompt.
-        # Nor is a call that needed leave made again by itself: its session is told.
+        # Nor is a call that needed a permission made again by itself: its session is told.
         goes_on = pending.parked and pending.call is None and not lost
         if not goes_on:
             for other in other_parked(self._ledger, pending):
@@ -306,8 +312,8 @@ class LateDelivery:
         pending = self._ledger.get(key)
         attempts = pending.late.attempts
         if attempts < late.attempts:
-            wait = min(late.backoff * 2 ** (attempts - 1), _MAX_BACKOFF)
-            await self._ledger.apply(key, ResumeFailed(reason, self._ledger.now() + wait))
+            retry_at = self._ledger.now() + _pause(late.backoff, attempts)
+            await self._ledger.apply(key, ResumeFailed(reason, retry_at))
             return
         times = f"{attempts} attempt" + ("s" if attempts > 1 else "")
         await self._give_up(key, mailbox, f"{reason} ({times})")
@@ -325,6 +331,12 @@ def other_parked(ledger: QuestionLedger, pending: PendingQuestion) -> list[Pendi
         return []
     asked = ledger.index.in_session(pending.group, pending.session_id)
     return [q for q in asked if q.parked and q.key != pending.key]
+
+
+def _pause(backoff: timedelta, attempts: int) -> timedelta:
+    """Return how long to wait after so many attempts."""
+    doublings = min(attempts - 1, _MAX_DOUBLINGS)
+    return min(min(backoff, _MAX_BACKOFF) * 2.0**doublings, _MAX_BACKOFF)
 
 
 def _is_by_person(ending: Ending) -> bool:

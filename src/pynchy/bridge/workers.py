@@ -71,6 +71,11 @@ class QuestionWorkers(QuestionObserver):
             self._finishing.add(pending.key)
             self._spawn("finish", pending.key, self._finish)
 
+    def question_closed(self, pending: PendingQuestion) -> None:
+        """Forget it: the next question of that id is another one."""
+        for noted in (self._showing, self._finishing, self._unseen):
+            noted.discard(pending.key)
+
     def resume(self) -> int:
         """Go on with what was loaded, wherever it had got to. Return how many there are."""
         loaded = list(self._ledger.index)
@@ -123,9 +128,12 @@ class QuestionWorkers(QuestionObserver):
         """Let the agent know while nobody can have seen its question."""
         pending = self._ledger.get(key)
         unseen = why_unseen(pending) if is_unseen(pending) else ""
-        if unseen or key in self._unseen:
+        if unseen:
+            self._unseen.add(key)  # before it is told: if it ends meanwhile, that is taken back
+        if key in self._unseen:
             await self._services.delivery.route(pending).tell_unseen(pending, unseen)
-            (self._unseen.add if unseen else self._unseen.discard)(key)
+        if not unseen:
+            self._unseen.discard(key)
 
     async def _finish(self, key: Key) -> None:
         # The response goes first and alone: an agent waits, and writes hold each other up.
@@ -138,7 +146,6 @@ class QuestionWorkers(QuestionObserver):
         if key in self._unseen:
             await self._tell_whether_unseen(key)
         await self._ledger.close(key)
-        self._finishing.discard(key)
 
     async def _settle_until_finished(self, key: Key) -> None:
         sending = [card.channel for card in sent_next(self._ledger.get(key))]
@@ -161,7 +168,12 @@ class QuestionWorkers(QuestionObserver):
         busy.discard(card.channel)
 
     def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
-        self._tasks.create_task(self._until_done(key, work, again), name=f"{what} {key[1]}")
+        working = self._until_done(key, work, again)
+        try:
+            self._tasks.create_task(working, name=f"{what} {key[1]}")
+        except RuntimeError:
+            # The host stops: a step that had begun was finished, and the next host goes on.
+            working.close()
 
     async def _until_done(self, key: Key, work: Work, again: Work | None = None) -> None:
         wait = _RETRY_SECONDS
@@ -171,6 +183,8 @@ class QuestionWorkers(QuestionObserver):
             except UnknownQuestion:
                 return
             except Exception:
+                if self._ledger.index.get(key) is None:
+                    return  # closed meanwhile, and part of the work was still going on
                 log.exception("question.work_failed", extra={"id": key[1]})
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _RETRY_MAX_SECONDS)

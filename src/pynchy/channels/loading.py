@@ -32,11 +32,11 @@ from pynchy.config.loading import read_settings
 from pynchy.errors import CannotShow, ChannelUnavailable, ConfigError, PluginBroken
 from pynchy.findings import Finding, problem, warning
 from pynchy.model import Card, Question, RequestId
-from pynchy.permissions.settings_rules import wrong_patterns
+from pynchy.permissions.origins import wrong_patterns
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _REOPEN_SECONDS = 2.0
 _REOPEN_MAX_SECONDS = 300.0
 # For so long it is told that a channel had stopped, after it was opened again.
@@ -150,7 +150,7 @@ class OpenChannels:
     async def _keep_open(self, name: str, channel: Channel) -> None:
         wait, opened_at = _REOPEN_SECONDS, time.monotonic()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
             stopped = said_of_itself(channel.stopped)
             if stopped is None and name not in self._unopened:
                 if time.monotonic() - opened_at > _TOLD_SECONDS:

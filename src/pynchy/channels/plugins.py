@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "pynchy.channels"
 # The same as in pyproject.toml.
 BUILT_IN = {
+    "desktop": "pynchy.channels.desktop.plugin:PLUGIN",
     "local": "pynchy.channels.plugins:LOCAL_PLUGIN",
     "slack": "pynchy.channels.slack.plugin:PLUGIN",
     "web": "pynchy.channels.plugins:WEB_PLUGIN",

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pynchy.cli.text import duration, one_line, read_moment
 from pynchy.client import Json
+from pynchy.fair_order import fair_order
 
 UNDELIVERED = "undelivered"
 # What is most pressing comes first.
@@ -20,6 +22,7 @@ _OURS = "pynchy"
 _MAX_NAME = 60
 _MAX_TEXT = 200
 _GUESS = "may need permission"
+_NOT_KNOWN = "connected; what it does is not known"
 _WORDS = {
     "permission": "needs a permission",
     "waiting": "waiting on you",
@@ -60,6 +63,17 @@ class HostAsk:
     group: str
     request_id: str
     short_id: str
+    text: str
+    options: tuple[str, ...]
+    agent: str
+    is_urgent: bool
+
+    @property
+    def in_full(self) -> str:
+        """Who asks and what, where the title does not say it all."""
+        offered = f" ({' / '.join(self.options)})" if self.options and self.text else ""
+        said = f"{self.text}{offered}"
+        return f"{self.agent}: {said}" if self.agent and said else said or self.agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +95,24 @@ class HostAgent:
     undelivered: tuple[str, ...]
 
     @property
+    def is_unknown(self) -> bool:
+        """True if nothing is known of it but that it is there."""
+        return self.guessed and self.state == "idle"
+
+    @property
     def sign(self) -> str:
         """The picture of what it does."""
-        return "📭" if self.undelivered and not self.asks else _SIGNS.get(self.state, "⚪")
+        if self.undelivered and not self.asks:
+            return "📭"
+        return "⚪" if self.is_unknown else _SIGNS.get(self.state, "⚪")
 
     @property
     def words(self) -> str:
         """What it does, for a person; a guess is called one."""
         if self.undelivered and not self.asks:
             return "an answer was not delivered"
+        if self.is_unknown:
+            return _NOT_KNOWN
         told = _WORDS.get(self.state, self.state)
         if self.guessed:
             return f"{_GUESS if self.state == 'permission' else told} (a guess)"
@@ -121,9 +144,10 @@ class HostAgent:
         return (*whose, self._rank, self.name, self.session_id)
 
     @property
-    def pressing(self) -> tuple[int, tuple[bool, str, str, int, str, str]]:
+    def pressing(self) -> tuple[bool, int, tuple[bool, str, str, int, str, str]]:
         """What to sort by where there is no room for all: the most pressing first."""
-        return self._rank, self.order
+        is_urgent = any(ask.is_urgent for ask in self.asks)
+        return not is_urgent, self._rank, self.order
 
     @property
     def _rank(self) -> int:
@@ -134,6 +158,11 @@ def read_agents(views: Iterable[Json]) -> list[HostAgent]:
     """Return the agents of the host's list, by source and group."""
     found = [read_agent(view) for view in views if isinstance(view, dict)]
     return sorted(found, key=lambda agent: agent.order)
+
+
+def by_press(agents: Iterable[HostAgent]) -> list[HostAgent]:
+    """Return the agents for a place without room for all; no group takes it from the others."""
+    return fair_order(agents, lambda agent: agent.pressing, lambda agent: agent.place)
 
 
 def read_agent(view: Json) -> HostAgent:
@@ -177,6 +206,10 @@ def _read_ask(view: Json) -> HostAsk:
         group=_text(view, "group"),
         request_id=_text(view, "request_id"),
         short_id=_text(view, "short_id"),
+        text=_text(view, "text"),
+        options=tuple(one_line(str(option), _MAX_NAME) for option in _list(view, "options")),
+        agent=_text(view, "agent", _MAX_NAME),
+        is_urgent=view.get("urgency") == "high",
     )
 
 
@@ -188,8 +221,12 @@ def _each_once(*words: str) -> list[str]:
 
 
 def _objects(view: Json, name: str) -> list[Json]:
+    return [item for item in _list(view, name) if isinstance(item, dict)]
+
+
+def _list(view: Json, name: str) -> list[Any]:
     found = view.get(name)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return found if isinstance(found, list) else []
 
 
 def _text(view: Json, name: str, most: int = _MAX_TEXT) -> str:

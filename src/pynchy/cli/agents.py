@@ -46,7 +46,8 @@ def agents_command(data: DataFolder, *, watch: bool, as_json: bool) -> None:
 
     They are grouped by source and group: 🤖 working, with every tool that runs and for how long,
     💤 idle, 🔔 waiting for you and 🔒 for a permission, with what can be answered here by its id.
-    "May need permission" is a guess, by how long a tool runs, where its program does not tell.
+    "May need permission" is a guess, by how long a tool runs, where its program does not tell. Of a
+    program that a person started and connected, ⚪, nothing is known while it asks nothing.
 
     If the output is not a terminal, each agent is one line, with tabs between its fields: source,
     group, agent, session, state, whether that is a guess, since, title, ids of what can be answered
@@ -98,7 +99,8 @@ def agents_screen(views: list[Json], now: datetime) -> list[Text]:
 
 
 def _lines(agent: HostAgent, now: datetime) -> list[Text]:
-    style = _GUESS_STYLE if agent.guessed else _STYLES.get(agent.state, "dim")
+    is_guess = agent.guessed and not agent.is_unknown
+    style = _GUESS_STYLE if is_guess else _STYLES.get(agent.state, "dim")
     first = _line(f"  {agent.sign} ").append(agent.name, "bold").append("  ")
     if agent.task:
         first.append(f"{agent.task}  ", "dim")
@@ -145,7 +147,11 @@ def _ask_line(ask: HostAsk) -> Text:
         line.append(f"pynchy {verb} {ask.short_id}", "cyan").append("  ")
     else:
         line.append("at its own screen", "dim").append("  ")
-    return line.append(f"“{ask.title}”" if ask.title else "")
+    line.append(f"“{ask.title}”" if ask.title else "")
+    if ask.is_urgent:
+        line.append("  urgent", "bold red")
+    # What can be answered here is told in full by its card.
+    return line if ask.short_id or not ask.in_full else line.append(f"  {ask.in_full}", "dim")
 
 
 def _line(text: str) -> Text:

@@ -17,6 +17,7 @@ PAGES = (
     "agents",
     "channels",
     "connect",
+    "desktop",
     "foreign-agents",
     "glossary",
     "inbox",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -20,7 +21,7 @@ _DELIVERED = {
     "none": "there was nothing to deliver",
     "dismissed": "it did not reach the agent and was dismissed",
 }
-_DIFF = re.compile(r"^(`{3,})diff\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(`{3,})(diff)?$", re.MULTILINE)
 _CHANGED = re.compile(r"^[+-].*$", re.MULTILINE)
 
 
@@ -124,10 +125,27 @@ def _asked(question: Question, number: str, *, answered: bool) -> Iterator[Text]
 
 def _with_changes(text: Text) -> Text:
     """Return the text with what comes and goes in its diffs in colours."""
-    for fenced in _DIFF.finditer(text.plain):
-        for line in _CHANGED.finditer(text.plain, *fenced.span(2)):
+    for begin, end in _diffs(text.plain):
+        for line in _CHANGED.finditer(text.plain, begin, end):
             text.stylize("green" if line[0].startswith("+") else "red", *line.span())
     return text
+
+
+def _diffs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each diff between fences begins and ends. No text takes long."""
+    fences = list(_FENCE.finditer(text))
+    closing: dict[str, list[int]] = {}
+    for fence in fences:
+        if not fence[2]:
+            closing.setdefault(fence[1], []).append(fence.start())
+    done = 0
+    for fence in fences:
+        ends = closing.get(fence[1], [])
+        # An empty line at least stands between the two.
+        next_end = bisect_left(ends, fence.end() + 2)
+        if fence[2] and fence.start() >= done and next_end < len(ends):
+            done = ends[next_end]
+            yield fence.end() + 1, done - 1
 
 
 def _rule(question: Question) -> str:

@@ -21,6 +21,7 @@ from pynchy.cli.options import data_dir_option, json_option
 from pynchy.cli.text import clean, flat, one_line, to_json
 from pynchy.client import HostClient, Json
 from pynchy.errors import ConfigError, HostError, NoHost, PynchyError
+from pynchy.fair_order import fair_order
 from pynchy.fences import split_code
 from pynchy.status_line import get_object, short_line
 
@@ -122,10 +123,10 @@ def _bar(data: DataFolder, *, as_menu: bool) -> str:
 
 
 def _look(data: DataFolder, *, has_questions: bool) -> Bar:
-    from pynchy.cli.agent_views import read_agents  # noqa: PLC0415 - only where it is printed
+    from pynchy.cli.agent_views import by_press, read_agents  # noqa: PLC0415 - only for bars
 
     client = HostClient.of(data, _LINE_SECONDS)
-    status, agents = _ask(data, _LINE_SECONDS), read_agents(client.agents())
+    status, agents = _ask(data, _LINE_SECONDS), by_press(read_agents(client.agents()))
     questions = _questions(client, agents) if has_questions else {}
     return Bar(data.host().url, status, agents, questions, datetime.now(UTC))
 
@@ -133,11 +134,11 @@ def _look(data: DataFolder, *, has_questions: bool) -> Bar:
 def _questions(
     client: HostClient, agents: list[HostAgent]
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return the questions that can be answered from the menu, the most pressing first."""
-    pressing = sorted(agents, key=lambda agent: agent.pressing)
-    asks = [ask for agent in pressing for ask in agent.asks if ask.short_id]
+    """Return the questions that can be answered from the menu, in the order of the agents."""
+    asks = [ask for agent in agents for ask in agent.asks if ask.short_id]
+    fair = fair_order(range(len(asks)), lambda at: at, lambda at: asks[at].group)
     found = {}
-    for ask in asks[:_MAX_QUESTIONS]:
+    for ask in (asks[at] for at in fair[:_MAX_QUESTIONS]):
         try:
             found[ask.group, ask.request_id] = client.question_of(ask.group, ask.request_id)
         except HostError:
@@ -162,10 +163,13 @@ def _own_program(data: DataFolder) -> tuple[str, ...]:
 
 def _agents(status: dict[str, Any]) -> str:
     waiting, idle = int(status.get("agents_waiting", 0)), int(status.get("agents_idle", 0))
+    unknown = int(status.get("agents_unknown", 0))
     working = int(status.get("agents", 0)) - waiting - idle
     told = [f"{working} at work"] if working or not waiting + idle else []
-    told += [f"{idle} idle"] if idle else []
-    return ", ".join([*told, *([f"{waiting} waiting for you"] if waiting else [])])
+    told += [f"{idle - unknown} idle"] if idle > unknown else []
+    told += [f"{waiting} waiting for you"] if waiting else []
+    told += [f"{unknown} connected (what they do is not known)"] if unknown else []
+    return ", ".join(told)
 
 
 def _describe(status: dict[str, Any]) -> None:
@@ -203,7 +207,7 @@ def _elsewhere(status: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What the host told: its address, the figures, the agents, and questions by group and id."""
+    """What the host told: its address, figures, agents by press, and questions by group and id."""
 
     url: str
     status: Json
@@ -215,12 +219,11 @@ class Bar:
 def menu(bar: Bar, program: Sequence[str]) -> str:
     """Return the menu. `program` are the words that start this pynchy; empty if none would."""
     lines = [_line(short_line(bar.status) or _ROBOT), "---"]
-    shown = sorted(bar.agents, key=lambda agent: agent.pressing)
-    for agent in shown[:_MAX_AGENTS]:
+    for agent in bar.agents[:_MAX_AGENTS]:
         lines += _agent_lines(bar, agent, program)
-    if more := shown[_MAX_AGENTS:]:
+    if more := bar.agents[_MAX_AGENTS:]:
         lines.append(_line(f"… and {len(more)} more", href=f"{bar.url}/agents"))
-    if not shown:
+    if not bar.agents:
         lines.append(_line("No agent is here"))
     lines.append("---")
     for problem in _problems(bar.status):
@@ -294,6 +297,8 @@ def _agent_lines(bar: Bar, agent: HostAgent, program: Sequence[str]) -> Iterator
     text = f"{agent.sign} {_who(agent)}{f' ({age})' if age else ''}"
     todos = f"  ⏳ {agent.todos}" if agent.todos else ""
     yield _line(f"{text}{todos}", href=f"{bar.url}/agents", **style)
+    if agent.is_unknown and not agent.undelivered:
+        yield _line(f"└ {agent.words}", **_DIM)
     for tool in agent.tools[:_MAX_TOOLS]:
         marked = _ORANGE if tool.may_need_permission else {}
         yield _line(f"🔧 {_tool(tool.what, tool.how_long)}", **_DIM, **marked)

@@ -36,7 +36,7 @@ _ASK_SOMETHING = 'Nothing waits for an answer. Try: pynchy ask "Deploy?" -o Yes 
 def pending_screen(
     questions: Iterable[HostQuestion], now: datetime, most: int | None = MAX_ROWS
 ) -> list[Table | Text]:
-    """Return what waits, and what could not be delivered with the way to mend it."""
+    """Return what waits, and what could not be delivered with the way to fix it."""
     listed = most_wanted_first(questions)
     if not listed:
         return [Text(_ASK_SOMETHING)]

@@ -7,6 +7,7 @@ source    where things stand in the file: file:line:column, the line and a caret
 """
 
 from pynchy.config.channels import (
+    DESKTOP,
     KNOWN_CHANNELS,
     LOCAL,
     SLACK,
@@ -14,6 +15,7 @@ from pynchy.config.channels import (
     WEB,
     WHATSAPP,
     ChannelSettings,
+    DesktopChannelSettings,
     SlackChannelSettings,
     WebChannelSettings,
     WhatsAppChannelSettings,
@@ -37,6 +39,7 @@ from pynchy.config.values import PLACEHOLDERS, Duration, Size, is_loopback, spli
 __all__ = [
     "ACP",
     "BOXES",
+    "DESKTOP",
     "KINDS",
     "KNOWN_CHANNELS",
     "LOCAL",
@@ -47,6 +50,7 @@ __all__ = [
     "WHATSAPP",
     "ChannelSettings",
     "CodexSourceSettings",
+    "DesktopChannelSettings",
     "Duration",
     "GroupSettings",
     "HttpSettings",

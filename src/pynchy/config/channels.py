@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pynchy.config.values import Duration, FolderPath, Port, PositiveDuration, Variable
 
+DESKTOP = "desktop"
 LOCAL = "local"
 SLACK = "slack"
 WEB = "web"
@@ -82,12 +83,20 @@ class WhatsAppChannelSettings(ChannelSettings):
     pace: Duration = timedelta(seconds=1)
 
 
-# Where holding the data folder's token is the permission, there is nobody to list. It is by name
+class DesktopChannelSettings(ChannelSettings):
+    """How often the desktop channel pops up: once, unless it is to remind of a question."""
+
+    remind_after: Duration = timedelta(0)
+
+
+# Where holding the data folder's token is the permission, or sitting at the host's own desktop,
+# whose user can read the token, there is nobody to list. It is by name
 # that they are exempt, so no channel can be that has no such name: plug-ins do not get these.
-TOKEN_CHANNELS = frozenset({LOCAL, WEB})
+TOKEN_CHANNELS = frozenset({DESKTOP, LOCAL, WEB})
 
 # The tables of the built-in channels, by the channel's name.
 KNOWN_CHANNELS: dict[str, type[ChannelSettings]] = {
+    DESKTOP: DesktopChannelSettings,
     LOCAL: LocalChannelSettings,
     SLACK: SlackChannelSettings,
     WEB: WebChannelSettings,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from pynchy.http.context import HttpContext
 from pynchy.inbox.agents import (
     OURS,
+    AgentKey,
     AgentStatus,
     AgentView,
     AskView,
@@ -23,60 +24,79 @@ from pynchy.inbox.agents import (
     ToolView,
     agent_views,
     question_views,
+    short,
 )
-from pynchy.inbox.views import one_line, order_of
+from pynchy.inbox.views import order_of
 from pynchy.model import GroupName, Kind, PendingQuestion, SessionId, State, Urgency
 from pynchy.pending.base import HistoryQuery
 from pynchy.sources.base import AgentState, SeenAgent, SeenAsk
 
 _LATELY = 300
+_CALM = frozenset({AgentStatus.WORKING, AgentStatus.IDLE, AgentStatus.ENDED})
 _WAITS = frozenset({AgentState.WAITING, AgentState.PERMISSION})
-# What is made of a text that others wrote, however long it is.
-_MAX_SOURCE = 1_000
-_MAX_TEXT = 300
+_MAX_OPTIONS = 20
 
 
 async def find_agents(context: HttpContext) -> list[AgentView]:
     """Return every agent that lives or has something open: ours, then those of others."""
-    live = await find_live(context)
+    live = await _named(context, await find_live(context))
     foreign = foreign_agents(context.seen_agents(), context.ledger.index)
     theirs = {question.key for agent in foreign for question in agent.questions}
     pending = [question for question in context.ledger.index if question.key not in theirs]
-    names: dict[tuple[GroupName, str], str] = {}
-    if live:
-        # Newest last, so that what a runner called itself last counts.
-        for over in reversed(await context.history.recent(HistoryQuery(limit=_LATELY))):
-            names[over.group, over.lease] = over.agent
+    running = _running(context)
+    asked = [_with_state(context, view, running) for view in agent_views(live, pending)]
+    rows = _one_row_each([*asked, *(agent.view() for agent in foreign)])
+    others = sorted((view for view in rows if view.source != OURS), key=_order)
+    return [*(view for view in rows if view.source == OURS), *others]
+
+
+async def _named(context: HttpContext, live: list[LiveRunner]) -> list[LiveRunner]:
+    """Return them by the names that their sessions, leases or earlier questions tell."""
+    named = []
     for runner in live:
-        session = context.session_context.tracker.get(runner.group, runner.session_id)
-        if session and session.agent:
-            names[runner.group, runner.lease] = session.agent
-    asked = [_with_state(context, view) for view in agent_views(live, pending, names)]
-    ours = [view for view in asked if view.source == OURS]
-    others = [view for view in asked if view.source != OURS]
-    places = {view.session_id: at for at, view in enumerate(ours) if view.session_id}
-    for agent in foreign:
-        view, at = agent.view(), places.get(agent.seen.session_id)
-        if at is None:
-            others.append(view)
+        known = context.session_context.tracker.get(runner.group, runner.session_id)
+        agent, task = (known.agent, known.task) if known else ("", "")
+        named.append(replace(runner, agent=agent or runner.agent, task=task or runner.task))
+    if all(runner.agent for runner in named):
+        return named
+    # Newest last, so that what a runner called itself last counts.
+    over = reversed(await context.history.recent(HistoryQuery(limit=_LATELY)))
+    names = {(question.group, question.lease): question.agent for question in over}
+    return [replace(r, agent=r.agent or names.get((r.group, r.lease), "")) for r in named]
+
+
+def _one_row_each(views: Iterable[AgentView]) -> list[AgentView]:
+    """Return the agents, sessions of ours once; others tell of themselves alone, by any id."""
+    rows: dict[tuple[str, ...], AgentView] = {}
+    for at, view in enumerate(sorted(views, key=lambda view: view.source != OURS)):
+        key = (view.group, view.session_id) if view.session_id else (str(at),)
+        if (known := rows.get(key)) is not None and known.source == OURS:
+            rows[key] = _merged(known, view)
         else:
-            ours[at] = _merged(ours[at], view)
-    return [*ours, *sorted(others, key=_order)]
+            rows[(str(at),) if known else key] = view
+    return list(rows.values())
 
 
 def _merged(ours: AgentView, seen: AgentView) -> AgentView:
-    """Return an agent that asks through us and is seen by a source besides."""
+    """Return an agent of which somebody else tells besides."""
+    pressing = min(ours.status, seen.status, key=list(AgentStatus).index)
+    asks = (*ours.asks, *seen.asks)
     told = replace(
         ours,
+        status=pressing,
         tools=seen.tools,
         todos=seen.todos,
-        items=(*ours.items, *seen.items),
-        asks=(*ours.asks, *seen.asks),
+        items=tuple(i for view in (ours, seen) if view.status is pressing for i in view.items),
+        asks=asks,
     )
-    if ours.asks or ours.status is not AgentStatus.WORKING:
+    if asks:
+        state, since = waiting_state(asks), waiting_since(asks)
+        return replace(told, state=state, guessed=False, since=since, title=waiting_title(asks))
+    if ours.status not in _CALM or seen.state == AgentState.ENDED:
         return told
     return replace(
         told,
+        status=seen.status,
         state=seen.state,
         guessed=seen.guessed,
         since=seen.since or ours.since,
@@ -95,7 +115,7 @@ def _order(view: AgentView) -> tuple[str, int, str, str, str]:
     return view.source, rank, view.group, view.name, view.session_id
 
 
-def _with_state(context: HttpContext, view: AgentView) -> AgentView:
+def _with_state(context: HttpContext, view: AgentView, running: Collection[AgentKey]) -> AgentView:
     """Return an agent of ours with what it does, since when, and what that is about."""
     if view.asks:
         is_parked = view.status is AgentStatus.PARKED
@@ -104,15 +124,25 @@ def _with_state(context: HttpContext, view: AgentView) -> AgentView:
             state = AgentState.PARKED
         since = waiting_since(view.asks)
         return replace(view, state=state, since=since, title=waiting_title(view.asks))
-    is_over = view.status is AgentStatus.UNDELIVERED and not view.lives
-    session = context.session_context.tracker.get(GroupName(view.group), SessionId(view.session_id))
+    key = (GroupName(view.group), SessionId(view.session_id))
     title = view.items[0].brief if view.items else view.task
+    is_untold = view.status in {AgentStatus.UNDELIVERED, AgentStatus.IDLE} and key not in running
+    if is_untold and view.lives:
+        # Whoever started it sees what it does. We only see that it is there.
+        return replace(view, state=AgentState.IDLE, guessed=True, title=title)
+    session = context.session_context.tracker.get(*key)
     return replace(
         view,
-        state=AgentState.ENDED if is_over else AgentState.WORKING,
+        status=AgentStatus.WORKING if view.status is AgentStatus.IDLE else view.status,
+        state=AgentState.ENDED if is_untold else AgentState.WORKING,
         since=session.since if session else None,
         title=title,
     )
+
+
+def _running(context: HttpContext) -> frozenset[AgentKey]:
+    """Return the agents that pynchy itself has started."""
+    return frozenset(session.key for session in context.session_context.tracker.running())
 
 
 async def find_live(context: HttpContext) -> list[LiveRunner]:
@@ -124,48 +154,58 @@ async def find_live(context: HttpContext) -> list[LiveRunner]:
         LiveRunner(s.group, s.session_id, s.session_id)
         for s in context.session_context.tracker.running()
     ]
-    seen = {agent_key(runner) for runner in found}
+    seen = {runner.key for runner in found}
     for runner in [*leased, *ours]:
-        if agent_key(runner) not in seen:
-            seen.add(agent_key(runner))
+        if runner.key not in seen:
+            seen.add(runner.key)
             found.append(runner)
     return found
 
 
-def agent_key(runner: LiveRunner) -> tuple[GroupName, str]:
-    """Return what tells the agent from others: its session, or its lease if it has none."""
-    return runner.group, runner.session_id or runner.lease
-
-
 async def find_status(context: HttpContext) -> dict[str, Any]:
     """Return how many agents are at work, what waits for a person, and what is wrong."""
-    live = await find_live(context)
-    agents = {agent_key(runner) for runner in live}
     index = list(context.ledger.index)
     open_ = [pending for pending in index if pending.state.waits_for_person]
-    asking = {(p.group, name) for p in open_ for name in (p.lease, p.session_id) if name}
-    waiting = {
-        agent_key(runner)
-        for runner in live
-        if {(runner.group, runner.lease), (runner.group, runner.session_id)} & asking
-    }
     foreign = foreign_agents(context.seen_agents(), index)
-    sessions = {runner.session_id for runner in live if runner.session_id}
-    found = _count_foreign(agent for agent in foreign if agent.seen.session_id not in sessions)
+    found, unknown = await _count_agents(context, index, foreign)
     problems = await context.problems()
     return {
         "status": "degraded" if problems else "ok",
         "problems": problems,
-        "agents": len(agents) + found.total(),
-        "agents_waiting": len(waiting) + found[AgentState.WAITING],
-        "agents_working": len(agents - waiting) + found[AgentState.WORKING],
+        "agents": found.total(),
+        "agents_waiting": found[AgentState.WAITING],
+        "agents_working": found[AgentState.WORKING],
         "agents_idle": found[AgentState.IDLE],
+        "agents_unknown": unknown,
         "waiting": len(open_),
         "urgent": sum(pending.urgency is Urgency.HIGH for pending in open_),
         "undelivered": sum(pending.state is State.UNDELIVERED for pending in index),
         **_count_asks(open_, foreign),
         "todos": sum(max(0, agent.seen.open_todos) for agent in foreign),
     }
+
+
+async def _count_agents(
+    context: HttpContext, index: list[PendingQuestion], foreign: list[ForeignAgent]
+) -> tuple[Counter[AgentState], int]:
+    """Count the agents as their rows say, without making those; and of how many it is not known."""
+    live = await find_live(context)
+    waiting = _of_these(live, (p for p in index if p.state.waits_for_person))
+    coming = _of_these(live, (p for p in index if p.ending and not p.is_at_rest))
+    seen = {agent.key for agent in foreign if agent.state is not AgentState.ENDED}
+    calm = {runner.key for runner in live} - waiting - seen
+    unknown = calm - coming - _running(context)
+    found = _count_foreign(agent for agent in foreign if agent.key not in waiting)
+    found[AgentState.WAITING] += len(waiting)
+    found[AgentState.WORKING] += len(calm - unknown)
+    found[AgentState.IDLE] += len(unknown)
+    return found, len(unknown)
+
+
+def _of_these(live: list[LiveRunner], questions: Iterable[PendingQuestion]) -> set[AgentKey]:
+    """Return the agents that live and have asked one of the questions."""
+    askers = {(q.group, name) for q in questions for name in (q.lease, q.session_id) if name}
+    return {r.key for r in live if {(r.group, r.lease), (r.group, r.session_id)} & askers}
 
 
 def _count_foreign(foreign: Iterable[ForeignAgent]) -> Counter[AgentState]:
@@ -199,13 +239,6 @@ def _count_asks(open_: list[PendingQuestion], foreign: Iterable[ForeignAgent]) -
     }
 
 
-def inbox_settings(context: HttpContext) -> dict[str, Any]:
-    """Return what a screen of the inbox must know: for how long a choice can be taken back."""
-    web = context.settings.web
-    usual, high = web.undo.total_seconds(), web.undo_high.total_seconds()
-    return {"undo_seconds": {"low": usual, "normal": usual, "high": high}}
-
-
 @dataclass(frozen=True, slots=True)
 class ForeignAgent:
     """An agent as its source sees it, beside the questions that were made of what it asks.
@@ -218,10 +251,15 @@ class ForeignAgent:
     alone: tuple[SeenAsk, ...] = ()
 
     @property
+    def key(self) -> AgentKey:
+        """What tells it from others, as LiveRunner does."""
+        return self.seen.group, self.seen.session_id
+
+    @property
     def asks(self) -> tuple[AskView, ...]:
         """All that it waits for a person with, what can be answered here first."""
         here = [q for q in self.questions if q.state.waits_for_person]
-        there = [AskView(ask.kind, short(ask.title), ask.since) for ask in self.alone]
+        there = [_at_own_screen(ask) for ask in self.alone]
         return (*(question_views(q)[1] for q in sorted(here, key=order_of)), *there)
 
     @property
@@ -328,6 +366,12 @@ def _with_questions(agent: SeenAgent, questions: list[PendingQuestion]) -> Forei
     return ForeignAgent(agent, tuple(questions), tuple(alone))
 
 
+def _at_own_screen(ask: SeenAsk) -> AskView:
+    view = AskView(ask.kind, short(ask.title), ask.since, urgency=ask.urgency)
+    options = tuple(short(option) for option in ask.options[:_MAX_OPTIONS])
+    return replace(view, text=short(ask.text), agent=short(ask.agent), options=options)
+
+
 def _stands(question: PendingQuestion) -> AgentStatus:
     if question.state is State.UNDELIVERED:
         return AgentStatus.UNDELIVERED
@@ -353,9 +397,3 @@ def waiting_since(asks: Sequence[AskView]) -> datetime | None:
 
 def _pressing(asks: Sequence[AskView]) -> Sequence[AskView]:
     return [ask for ask in asks if ask.is_permission] or asks
-
-
-def short(text: str) -> str:
-    """Return a text that others wrote in one line, cut where it is long."""
-    line = one_line(text[:_MAX_SOURCE])
-    return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

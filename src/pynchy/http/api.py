@@ -43,8 +43,7 @@ from pynchy.errors import (
     UnknownRule,
     UnknownSession,
 )
-from pynchy.http import agents as figures
-from pynchy.http.agents import find_agents
+from pynchy.http.agents import find_agents, find_status
 from pynchy.http.auth import BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import (
     AnswerBody,
@@ -236,10 +235,14 @@ class _ApiRoutes:
         return json_response([agent_json(self._context, view) for view in views])
 
     async def status(self, _request: Request) -> Response:
-        return json_response(await figures.find_status(self._context))
+        return json_response(await find_status(self._context))
 
     async def inbox_settings(self, _request: Request) -> Response:
-        return json_response(figures.inbox_settings(self._context))
+        """Say what a screen of the inbox must know: for how long a choice can be taken back."""
+        web = self._context.settings.web
+        usual, high = web.undo.total_seconds(), web.undo_high.total_seconds()
+        seconds = {"low": usual, "normal": usual, "high": high}
+        return json_response({"undo_seconds": seconds})
 
     async def make_link(self, _request: Request) -> Response:
         url, until = await make_link(self._context)

@@ -154,6 +154,10 @@ def agent_json(context: HttpContext, view: AgentView) -> dict[str, Any]:
                 "group": ask.key.partition("/")[0] or None,
                 "request_id": ask.key.partition("/")[2] or None,
                 "short_id": ask.short_id or None,
+                "text": ask.text,
+                "options": ask.options,
+                "agent": ask.agent,
+                "urgency": ask.urgency,
             }
             for ask in view.asks
         ],

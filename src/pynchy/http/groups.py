@@ -31,8 +31,8 @@ from pynchy.http.bodies import Body, Name, json_response
 from pynchy.http.context import HttpContext
 from pynchy.misspelling import no_such_group, similar_group
 from pynchy.model import GroupName, PendingQuestion, Reply, State
+from pynchy.permissions.origins import misspelt_tools
 from pynchy.permissions.rules import describe
-from pynchy.permissions.settings_rules import misspelt_tools
 from pynchy.rule import Rule
 from pynchy.session import SessionState
 
@@ -133,8 +133,8 @@ class _GroupRoutes:
         if len(asked) > waiting:
             busy.append(f"{len(asked) - waiting} answer(s) that have not arrived")
         live = await self._context.live_runners()
-        if working := sum(runner.group == name for runner in live):
-            busy.append(f"{working} agent(s) at work")
+        if here := sum(runner.group == name for runner in live):
+            busy.append(f"{here} agent(s) connected or at work")
         if busy:
             raise GroupKept(
                 f"group {name} has {', '.join(busy)}; see pynchy pending and pynchy sessions. "

@@ -121,7 +121,7 @@ class HookKeys:
             raise ConfigError(f"{self._path}: cannot be read: {exc.strerror}") from exc
         except (UnsafeFile, ValueError, LookupError, TypeError, AttributeError) as exc:
             raise ConfigError(
-                f"{self._path} is damaged, so that no hook is let in: mend it, or remove it and "
+                f"{self._path} is damaged, so that no hook is let in: repair it, or remove it and "
                 "run pynchy connect claude again for each group"
             ) from exc
 

@@ -28,6 +28,7 @@ from starlette.routing import Route
 from agent_runner.asking.text import describe_allowed
 from agent_runner.claude_reasons import read_why
 from pynchy import wire
+from pynchy.aio import Rate
 from pynchy.bridge.connected import ConnectedRoute
 from pynchy.calls import ToolCall, WhyAsked
 from pynchy.channels.base import BY_RULE
@@ -41,16 +42,14 @@ from pynchy.http.hook_keys import (
     WAITING_FILE,
     is_unattended,
 )
-from pynchy.ipc.intake import Rate
 from pynchy.model import (
-    Ending,
     GroupName,
     Kind,
-    OutcomeKind,
     PendingQuestion,
     RequestId,
     SessionId,
 )
+from pynchy.outcome_text import words_beside
 from pynchy.pending.base import Key, OpenQuestions
 from pynchy.permissions.card import is_granted
 from pynchy.safe_folder import Folder
@@ -65,7 +64,7 @@ CLOSED_THERE = "closed in the terminal"
 RESTARTED = "the host was restarted, so only the terminal can answer it"
 
 # Each holds a connection, of which everybody else needs some.
-MOST_WAITING = 64
+MAX_WAITING = 64
 # Their dialogs are no yes or no: they stay in the terminal.
 _OWN_DIALOGS = frozenset({"AskUserQuestion", "ExitPlanMode"})
 _CALL_ENDED = frozenset({"PostToolUse", "PostToolUseFailure"})
@@ -130,9 +129,9 @@ class TerminalPermissions:
             return {}
         if is_unattended(request.headers.get(STARTED_HEADER, "")):
             return {}
-        if self._route.count(group) >= MOST_WAITING:
+        if self._route.count(group) >= MAX_WAITING:
             raise MalformedRequest(
-                f"{MOST_WAITING} dialogs of this group wait already: answer this one in the "
+                f"{MAX_WAITING} dialogs of this group wait already: answer this one in the "
                 "terminal, or others first with pynchy approve ID or pynchy deny ID (pynchy "
                 "pending lists them)"
             )
@@ -234,7 +233,7 @@ def decision(ended: PendingQuestion | None) -> dict[str, Any]:
     if is_granted(ended):
         edited = wire.edited_input(ending)
         return _said({"behavior": "allow", **({} if edited is None else {"updatedInput": edited})})
-    notes = _notes(ending)
+    notes = words_beside(ending)
     words = f" They say: {notes}" if notes else ""
     message = f"{ending.by or 'A person'} did not allow this.{words}"
     if ending.channel == BY_RULE:
@@ -246,18 +245,10 @@ def _let_run(call: CallKey, ended: PendingQuestion) -> tuple[CallKey, str]:
     """Return the call that will be made, and what its model is to read beside the result."""
     ending, edited = wire.ending_of(ended), wire.edited_input(wire.ending_of(ended))
     given = ended.call.input if ended.call is not None else {}
-    words = describe_allowed(ending.by, _notes(ending), given, edited)
+    words = describe_allowed(ending.by, words_beside(ending), given, edited)
     if edited is not None:
         call = replace(call, input_digest=wire.input_digest(edited))
     return call, words
-
-
-def _notes(ending: Ending) -> str:
-    """Return what a person wrote beside a choice, or for a reason."""
-    notes = [answer.text for answer in ending.answers if answer.text]
-    if ending.outcome is OutcomeKind.DECLINED and ending.reason:
-        notes.append(ending.reason)
-    return " ".join(notes)
 
 
 def _told_beside(event: wire.HookEvent, words: str) -> dict[str, Any]:

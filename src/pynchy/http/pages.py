@@ -51,6 +51,11 @@ _MAX_PLACE_DIGITS = 5
 # Pages that keep up ask for the same few.
 _SHARED_EVENTS = 256
 _SHARED_CARDS = 64
+# What a question is, without where it is shown and how it is delivered.
+_AS_ASKED = (
+    *("request_id", "short_id", "group", "kind", "title", "agent", "task", "urgency", "state"),
+    *("timestamp", "expires_at", "defaults_at", "approvals_needed", "questions"),
+)
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
 
 
@@ -135,6 +140,7 @@ class InboxPages:
             Route("/history", self.history),
             Route("/inbox/stream", self._live.stream),
             Route("/inbox/cards", self.cards),
+            Route("/inbox/questions", self.questions),
             Route("/inbox/find", self.find),
             Route("/inbox/agents", self.agents_list),
             *self._sign_in.routes(),
@@ -220,6 +226,18 @@ class InboxPages:
             for card, pending in zip(printed, known, strict=True)
         ]
         return JSONResponse(body, headers=_NO_STORE)
+
+    async def questions(self, request: Request) -> Response:
+        """Send open questions as they were asked, to who shows them without our pages."""
+        wanted = request.query_params.getlist("key")[:_CARDS_AT_ONCE]
+        found = [
+            await find_question(self._context, *key.split("/", 1)) for key in wanted if "/" in key
+        ]
+        views = [wire.pending_view(p) for p in found if p is not None and p.ending is None]
+        body = [{name: view[name] for name in _AS_ASKED if name in view} for view in views]
+        response = JSONResponse(body, headers=_NO_STORE)
+        await self._sign_in.renew(request, response)
+        return response
 
     async def find(self, request: Request) -> Response:
         """Send the keys of the first open questions that fit a search, and whether more do."""

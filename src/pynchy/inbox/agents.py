@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from pynchy.inbox.views import brief, one_line, order_of
-from pynchy.model import GroupName, Kind, PendingQuestion, SessionId, State
+from pynchy.model import GroupName, Kind, PendingQuestion, SessionId, State, Urgency
 
 OURS = "pynchy"
+# What is made of a text that others wrote, however long it is.
+_MAX_SOURCE = 1_000
+_MAX_TEXT = 300
+AgentKey = tuple[GroupName, str]
 
 
 class AgentStatus(StrEnum):
@@ -27,11 +31,18 @@ class AgentStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LiveRunner:
-    """A process that shows signs of life in a group's mailbox."""
+    """A process that shows signs of life in a group's mailbox, and what it calls itself."""
 
     group: GroupName
     lease: str
     session_id: SessionId
+    agent: str = ""
+    task: str = ""
+
+    @property
+    def key(self) -> AgentKey:
+        """What tells its agent from others: the session, or the lease if it has none."""
+        return self.group, self.session_id or self.lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +58,21 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class AskView:
-    """What an agent waits for a person with. One without a `key` is answered at its own screen."""
+    """What an agent waits for a person with.
+
+    One without a `key` is answered at its own screen. What is asked in full is in its `text` then,
+    and else on the question's page.
+    """
 
     kind: Kind
     title: str
     since: datetime | None
     key: str = ""
     short_id: str = ""
+    text: str = ""
+    options: tuple[str, ...] = ()
+    agent: str = ""
+    urgency: Urgency = Urgency.NORMAL
 
     @property
     def is_permission(self) -> bool:
@@ -77,8 +96,9 @@ class AgentView:
 
     `lives` is None where nothing tells: it asked without a lease. `items` are the questions that
     its `status` is about, `asks` all that wait for a person. `state` is what it does, in the words
-    of sources, and `guessed` if that is concluded from something else; `title` is what it waits
-    for, or else works on. `source` is ours, or says who sees an agent that pynchy did not start.
+    of sources, and `guessed` if that is concluded from something else, or not known (idle then);
+    `title` is what it waits for, or else works on. `source` is ours, or says who sees an agent that
+    pynchy did not start.
     """
 
     group: str
@@ -106,54 +126,71 @@ def by_source(views: Iterable[AgentView]) -> list[tuple[str, list[AgentView]]]:
     return sorted(found.items(), key=lambda pair: (pair[0] != OURS, pair[0]))
 
 
-def agent_views(
-    live: Iterable[LiveRunner],
-    pending: Iterable[PendingQuestion],
-    names: Mapping[tuple[GroupName, str], str],
-) -> list[AgentView]:
-    """Return the agents, the most pressing first.
-
-    `names` has what a runner called itself earlier, by its lease, for those that ask nothing now.
-    """
-    asked: dict[tuple[str, str, str], list[PendingQuestion]] = {}
+def agent_views(live: Iterable[LiveRunner], pending: Iterable[PendingQuestion]) -> list[AgentView]:
+    """Return the agents, the most pressing first: one for each session, whoever asked in it."""
+    asked: dict[tuple[GroupName, str, str], list[PendingQuestion]] = {}
     for question in pending:
         if question.delivered is None:
             asked.setdefault(_who(question), []).append(question)
-    runners = {(runner.group, runner.lease): runner for runner in live}
-    views = [_asker(questions, runners) for questions in asked.values()]
-    busy = {(q.group, q.lease) for questions in asked.values() for q in questions}
-    views += [
-        _worker(runner, names.get(key, "")) for key, runner in runners.items() if key not in busy
-    ]
+    runners = _Runners(live)
+    views = [_asker(questions, runners.of(questions)) for questions in asked.values()]
+    views += [_worker(runner) for runner in runners.silent()]
     ranks = list(AgentStatus)
     return sorted(views, key=lambda v: (ranks.index(v.status), v.group, v.name, v.session_id))
 
 
-def _who(question: PendingQuestion) -> tuple[str, str, str]:
-    return question.group, question.session_id or question.lease, question.agent
+class _Runners:
+    """Who lives, and which of them none of the questions is of."""
+
+    def __init__(self, live: Iterable[LiveRunner]) -> None:
+        self._all = list(live)
+        self._by_lease = {(runner.group, runner.lease): runner for runner in self._all}
+        self._by_key = {runner.key: runner for runner in self._all}
+        self._asking: set[AgentKey] = set()
+
+    def of(self, questions: Sequence[PendingQuestion]) -> list[LiveRunner]:
+        """Return those that asked the questions, or work on their session."""
+        by_lease = [self._by_lease.get((q.group, q.lease)) for q in questions]
+        by_key = [self._by_key.get((q.group, q.session_id)) for q in questions if q.session_id]
+        found = [runner for runner in (*by_lease, *by_key) if runner is not None]
+        self._asking |= {runner.key for runner in found}
+        return found
+
+    def silent(self) -> list[LiveRunner]:
+        """Return those that have asked nothing, each agent once."""
+        return [r for r in self._by_key.values() if r.key not in self._asking]
 
 
-def _asker(
-    questions: Sequence[PendingQuestion], runners: Mapping[tuple[GroupName, str], LiveRunner]
-) -> AgentView:
+def _who(question: PendingQuestion) -> tuple[GroupName, str, str]:
+    """Return what tells its agent from others; the name only where there is nothing else."""
+    known = question.session_id or question.lease
+    return question.group, known, "" if known else question.agent
+
+
+def _asker(questions: Sequence[PendingQuestion], runners: Sequence[LiveRunner]) -> AgentView:
     ordered = sorted(questions, key=order_of)
     newest = max(questions, key=lambda q: q.timestamp)
-    lives = any((q.group, q.lease) in runners for q in questions)
+    lives = bool(runners)
     knows = lives or any(q.lease for q in questions)
     status = _status(ordered, lives=lives)
     shown = [q for q in ordered if _status([q], lives=lives) is status]
     told = {q.key: question_views(q) for q in ordered}
+    is_ours = lives or not all(q.source for q in questions)
     return AgentView(
         group=newest.group,
-        name=one_line(newest.agent),
-        task=one_line(newest.task),
+        name=one_line(newest.agent or _first(r.agent for r in runners)),
+        task=one_line(newest.task or _first(r.task for r in runners)),
         session_id=one_line(newest.session_id),
         lives=lives if knows else None,
         status=status,
         items=tuple(told[q.key][0] for q in shown if status is not AgentStatus.WORKING),
         asks=tuple(told[q.key][1] for q in ordered if q.state.waits_for_person),
-        source=newest.source or OURS,
+        source=OURS if is_ours else newest.source,
     )
+
+
+def _first(names: Iterable[str]) -> str:
+    return next((name for name in names if name), "")
 
 
 def _status(questions: Sequence[PendingQuestion], *, lives: bool) -> AgentStatus:
@@ -168,14 +205,15 @@ def _status(questions: Sequence[PendingQuestion], *, lives: bool) -> AgentStatus
     return AgentStatus.RESUMING
 
 
-def _worker(runner: LiveRunner, name: str) -> AgentView:
+def _worker(runner: LiveRunner) -> AgentView:
+    """Return an agent of which nothing is known but that it lives."""
     return AgentView(
         group=runner.group,
-        name=one_line(name),
-        task="",
+        name=one_line(runner.agent),
+        task=one_line(runner.task),
         session_id=one_line(runner.session_id),
         lives=True,
-        status=AgentStatus.WORKING,
+        status=AgentStatus.IDLE,
         items=(),
     )
 
@@ -190,4 +228,18 @@ def question_views(question: PendingQuestion) -> tuple[Item, AskView]:
         asked_at=question.timestamp,
         error=one_line(question.late.error or ""),
     )
-    return item, AskView(question.kind, text, question.timestamp, key, question.short_id)
+    return item, AskView(
+        question.kind,
+        text,
+        question.timestamp,
+        key,
+        question.short_id,
+        agent=one_line(question.agent),
+        urgency=question.urgency,
+    )
+
+
+def short(text: str) -> str:
+    """Return a text that others wrote in one line, cut where it is long."""
+    line = one_line(text[:_MAX_SOURCE])
+    return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

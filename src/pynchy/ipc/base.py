@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, RequestId
 
 
@@ -94,3 +95,18 @@ class MailboxDirectory(Protocol):
 
     def groups(self) -> list[GroupName]:
         """Return the groups whose mailboxes are in use."""
+
+
+class IntakeHandler(Protocol):
+    """What intake does not decide itself."""
+
+    async def joined(self, group: GroupName) -> None:
+        """A group has appeared."""
+
+    async def refuse(
+        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
+    ) -> None:
+        """Answer or file a request that cannot be understood, and remove it."""
+
+    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
+        """Somebody has created a receipt."""

@@ -12,10 +12,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pynchy import wire
+from pynchy.aio import Rate
 from pynchy.errors import DuplicateRequest, MalformedRequest
+from pynchy.ipc.base import IntakeHandler
 from pynchy.ipc.mailbox import RECEIPTS, Mailbox, Mailboxes
 from pynchy.model import GroupName, RequestId
 from pynchy.wire import Envelope
@@ -52,56 +53,6 @@ class Registry:
             reason = f"type: nothing here handles it; known prefixes: {known}"
             raise MalformedRequest(reason, envelope.request_id)
         await self._handlers[max(fitting, key=len)](group, envelope)
-
-
-class IntakeHandler(Protocol):
-    """What intake does not decide itself."""
-
-    async def joined(self, group: GroupName) -> None:
-        """A group has appeared."""
-
-    async def refuse(
-        self, group: GroupName, name: str, malformed: MalformedRequest, content: bytes
-    ) -> None:
-        """Answer or file a request that cannot be understood, and remove it."""
-
-    def receipt_seen(self, group: GroupName, request_id: RequestId) -> None:
-        """Somebody has created a receipt."""
-
-
-@dataclass(slots=True)
-class Rate:
-    """A bucket of tokens: so many a second, with a reserve for a burst."""
-
-    per_second: float
-    burst: float
-    tokens: float = field(init=False)
-    refilled: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.tokens = self.burst
-
-    async def take(self) -> None:
-        """Return when there is a token."""
-        self._refill()
-        if self.tokens < 1:
-            await asyncio.sleep((1 - self.tokens) / self.per_second)
-            self._refill()
-        self.tokens -= 1
-
-    def take_now(self) -> bool:
-        """Take a token if there is one."""
-        self._refill()
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-    def _refill(self) -> None:
-        now = time.monotonic()
-        earned = (now - self.refilled) * self.per_second
-        self.tokens = min(self.burst, self.tokens + earned)
-        self.refilled = now
 
 
 @dataclass(slots=True)

@@ -53,20 +53,24 @@ class Leases:
         finally:
             os.close(fd)
 
+    def is_live_for(self, mailbox: Mailbox, lease: str, session_id: SessionId) -> bool:
+        """True while somebody renews the lease, and it is for that session."""
+        if not lease or not session_id or self._read(mailbox, lease).session_id != session_id:
+            return False
+        return self.is_live(mailbox, lease)
+
     def is_session_live(self, mailbox: Mailbox, session_id: SessionId) -> bool:
         """True while any process of the group renews a lease for that session."""
         return bool(session_id) and any(
             self.is_live(mailbox, lease) for lease in self._named(mailbox, session_id)
         )
 
-    def live(self, mailbox: Mailbox) -> list[tuple[str, SessionId]]:
-        """Return every lease that somebody renews, with the session that it is for."""
+    def live(self, mailbox: Mailbox) -> list[tuple[str, wire.Lease]]:
+        """Return every lease that somebody renews, with what it says."""
         leases = self._all(mailbox)
         self._forget_missing(mailbox, leases)
         return [
-            (lease, SessionId(self._session_of(mailbox, lease)))
-            for lease in leases
-            if self.is_live(mailbox, lease)
+            (lease, self._read(mailbox, lease)) for lease in leases if self.is_live(mailbox, lease)
         ]
 
     def of_session(self, mailbox: Mailbox, session_id: SessionId) -> tuple[str, ...]:
@@ -76,7 +80,8 @@ class Leases:
 
     def live_sessions(self, mailbox: Mailbox) -> frozenset[SessionId]:
         """Return every session for which a process of the group renews a lease."""
-        return frozenset(session for _, session in self.live(mailbox) if session)
+        told = (said.session_id for _, said in self.live(mailbox))
+        return frozenset(SessionId(session_id) for session_id in told if session_id)
 
     def is_released(self, mailbox: Mailbox, lease: str) -> bool:
         """True if its owner has removed the lease, as who ends in order does.
@@ -88,7 +93,7 @@ class Leases:
     def _named(self, mailbox: Mailbox, session_id: SessionId) -> Iterator[str]:
         leases = self._all(mailbox)
         self._forget_missing(mailbox, leases)
-        return (lease for lease in leases if self._session_of(mailbox, lease) == session_id)
+        return (lease for lease in leases if self._read(mailbox, lease).session_id == session_id)
 
     def _all(self, mailbox: Mailbox) -> list[str]:
         names = list(mailbox.tasks.entries(_MAX_NAMES))
@@ -107,11 +112,11 @@ class Leases:
             if lease not in present and self.is_released(mailbox, lease):
                 self._seen.pop((mailbox.group, lease), None)
 
-    def _session_of(self, mailbox: Mailbox, lease: str) -> str:
+    def _read(self, mailbox: Mailbox, lease: str) -> wire.Lease:
         try:
-            return wire.read_lease(mailbox.tasks.read(f"{lease}.lease", _LEASE_CAP)).session_id
+            return wire.read_lease(mailbox.tasks.read(f"{lease}.lease", _LEASE_CAP))
         except (OSError, UnsafeFile):
-            return ""
+            return wire.Lease()
 
     def tidy(self, mailbox: Mailbox, spare: Collection[str] = ()) -> None:
         """Remove the files of leases that nobody renews, and forget those that are gone.

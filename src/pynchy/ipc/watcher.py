@@ -104,7 +104,7 @@ class Watcher:
             self._stop_observer()
 
     async def look_around(self) -> None:
-        """Take up new groups, mend watches, and have every group looked at."""
+        """Take up new groups, repair watches, and have every group looked at."""
         self._trouble = None
         try:
             self._keep_observer()

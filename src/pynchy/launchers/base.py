@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,8 +35,10 @@ class Launch:
 
     @property
     def stem(self) -> str:
-        """What tells this attempt from all others of the group."""
-        return f"{self.name}.{self.attempt}"
+        """What tells this attempt from all others of the group, but see `Launcher.find`."""
+        # A question may have the id of its session, by which that one's first prompt is called.
+        is_alike = self.request_id is not None and self.name == self.session_id
+        return f"{self.name}.answer.{self.attempt}" if is_alike else f"{self.name}.{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,36 @@ class Runner(Protocol):
         """Have the runner asked to end, and killed after its grace; `ended` tells when."""
 
 
+@dataclass(frozen=True, slots=True)
+class FollowedRunner:
+    """A runner as the task that waits for its end."""
+
+    task: asyncio.Task[RunnerEnd]
+    ask_to_end: Callable[[], None]
+
+    async def ended(self) -> RunnerEnd:
+        """See Runner."""
+        return await asyncio.shield(self.task)
+
+    async def stop(self) -> None:
+        """See Runner."""
+        await asyncio.to_thread(self.ask_to_end)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRunner:
+    """A runner that is gone."""
+
+    end: RunnerEnd
+
+    async def ended(self) -> RunnerEnd:
+        """See Runner."""
+        return self.end
+
+    async def stop(self) -> None:
+        """See Runner."""
+
+
 def too_many_runners(most: int) -> str:
     """Say why no further runner of a group is started."""
     return (
@@ -72,8 +106,12 @@ class Launcher(Protocol):
     async def start(self, launch: Launch) -> Runner:
         """Start a runner. Raise DeliveryFailed if that cannot be done, or one is there."""
 
-    async def find(self, stem: str) -> Runner | None:
-        """Return the runner of an earlier attempt, alive or ended, if there was one."""
+    async def find(self, stem: str, request_id: RequestId | None = None) -> Runner | None:
+        """Return the runner of an earlier attempt, alive or ended, if there was one.
+
+        With `request_id`, only if it was started with the answer to that question: an agent can
+        ask under the id of another session, whose first prompt has the same stem.
+        """
 
     def runner_on(self, group: GroupName, session_id: SessionId) -> Runner | None:
         """Return the living runner that this launcher has put on the session, if any."""

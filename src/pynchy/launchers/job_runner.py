@@ -26,20 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-_POLL_SECONDS = 0.2
+_POLL_SECONDS, _REST_POLL_SECONDS = 0.2, 0.05
 MAX_LOG_BYTES = 64 * 1024 * 1024
 _CUT = b"(what was printed before this was too long to be kept)\n"
 STOPPED = "stopped"
-_REST_POLL_SECONDS = 0.05
 # What cannot be killed, such as a program of another user, is left alone after this.
 _KILL_SECONDS = 5.0
 _AFTER_SECONDS = 30.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_CHUNK = 64 * 1024
+_CHUNK, _KEPT_OPEN = 64 * 1024, 128
 _DISK_POLL_SECONDS, _DISK_REST_SHARE = 1.0, 20.0
 # What a file takes even if it is empty, more or less.
 _FILE_BYTES = 512
-_KEPT_OPEN = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,7 @@ class Job:
     # Folders that may together grow by so many bytes.
     folders: tuple[str, ...] = ()
     disk: int = 0
+    request_id: str = ""
 
 
 def main(job_path: str) -> int:
@@ -93,10 +92,6 @@ class Output:
         # Without a handler, the end of a child would not be told.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-
-    def close_inlet(self) -> None:
-        """Leave the pipe to the command: it ends when the last one lets go of it."""
-        os.close(self.inlet)
 
     def take(self, seconds: float | None) -> None:
         """Wait so long for something to be printed, or for the end of a child, and keep it."""
@@ -223,19 +218,17 @@ def _run(job: Job, output: Output) -> dict[str, object]:
     except OSError as exc:
         return {"exit_code": None, "error": f"could not start {job.argv[0]}: {exc.strerror}"}
     finally:
-        output.close_inlet()
+        os.close(output.inlet)  # the pipe ends when the last of the command lets go of it
     _forward_signals(process)
     _tell_that_it_runs()
     watch = DiskWatch(job.folders, job.disk)
     watch.start()
     why = _wait(process, job, output, watch)
-    if why is None:
-        if process.returncode or not job.may_leave:
-            _end(process, job.term_grace, output)
-        output.take_rest()
-        return {"exit_code": process.returncode, "error": None}
-    killed = _end(process, job.term_grace, output)
+    may_leave = why is None and job.may_leave and not process.returncode
+    killed = not may_leave and _end(process, job.term_grace, output)
     output.take_rest()
+    if why is None:
+        return {"exit_code": process.returncode, "error": None}
     error = f"{why} (killed after {job.term_grace:g} s)" if killed else why
     return {"exit_code": process.returncode, "error": error, "stopped": why == STOPPED}
 
@@ -324,21 +317,31 @@ def _rest(process: subprocess.Popen[bytes]) -> list[int]:
 def descendants(ancestor: int) -> list[int]:
     """Return the living processes below this one."""
     children: dict[int, list[int]] = {}
-    zombies = set()
     for name in os.listdir("/proc"):
         if name.isdecimal() and (found := state_and_parent(name)):
-            state, parent = found
-            children.setdefault(parent, []).append(int(name))
-            if state == "Z":
-                zombies.add(int(name))
+            children.setdefault(found[1], []).append(int(name))
     below = children.get(ancestor, [])
     for pid in below:
         below += children.get(pid, [])
-    return [pid for pid in below if pid not in zombies]
+    return [pid for pid in below if living_part(pid)]
+
+
+def living_part(pid: int) -> str | None:
+    """Return what /proc calls the process: a thread of it, if the first has ended before others."""
+    if _lives(str(pid)):
+        return str(pid)
+    with suppress(OSError):
+        threads = (f"{pid}/task/{name}" for name in os.listdir(f"/proc/{pid}/task"))
+        return next(filter(_lives, threads), None)
+    return None
+
+
+def _lives(part: str) -> bool:
+    return (found := state_and_parent(part)) is not None and found[0] not in "ZX"
 
 
 def state_and_parent(pid: str) -> tuple[str, int] | None:
-    """Return the letter of the process's state, and its parent; None if it is gone."""
+    """Return the letter of the process's or thread's state, and its parent; None if it is gone."""
     try:
         # The name of the program is in parentheses, and may have any character in it.
         stat = Path("/proc", pid, "stat").read_text(errors="replace")
@@ -382,14 +385,10 @@ def _forward_signals(process: subprocess.Popen[bytes]) -> None:
     signal.signal(signal.SIGINT, forward)
 
 
-def _for_owner(path: str, flags: int) -> int:
-    """Open a file that nobody else may read, whatever the umask, which is the command's own."""
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
-
-
 def _write(path: Path, result: dict[str, object]) -> None:
     tmp = path.with_name(f".{path.name}.tmp")
-    with open(tmp, "w", opener=_for_owner) as file:
+    # Nobody else may read it, whatever the umask, which is the command's own.
+    with open(tmp, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         json.dump(result, file)
         file.flush()
         os.fsync(file.fileno())

@@ -28,9 +28,16 @@ from pynchy.aio import in_own_thread
 from pynchy.config import LauncherSettings
 from pynchy.errors import DeliveryFailed
 from pynchy.launchers import job_runner
-from pynchy.launchers.base import Launch, Runner, RunnerEnd, too_many_runners
+from pynchy.launchers.base import (
+    EndedRunner,
+    FollowedRunner,
+    Launch,
+    Runner,
+    RunnerEnd,
+    too_many_runners,
+)
 from pynchy.launchers.leftovers import end_leftovers, mark
-from pynchy.model import GroupName, SessionId
+from pynchy.model import GroupName, RequestId, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
@@ -73,7 +80,7 @@ class JobLauncher(ABC):
         self._folder = Folder(data, "runners", group)
         self._settings = settings
         self._environ: Mapping[str, str] = os.environ
-        self._live: dict[str, tuple[SessionId, _Following]] = {}
+        self._live: dict[str, tuple[SessionId, FollowedRunner]] = {}
         self._starting: dict[SessionId, asyncio.Task[Runner]] = {}
 
     @abstractmethod
@@ -124,14 +131,16 @@ class JobLauncher(ABC):
             raise DeliveryFailed(error)
         return runner
 
-    async def find(self, stem: str) -> Runner | None:
+    async def find(self, stem: str, request_id: RequestId | None = None) -> Runner | None:
         """See Launcher."""
+        if request_id and not await asyncio.to_thread(self._is_for, stem, request_id):
+            return None
         if stem in self._live:
             return self._live[stem][1]
         if not self._folder.exists() or not self._folder.has(f"{stem}.job"):
             return None
         if self._folder.has(f"{stem}.result"):
-            return _Ended(await asyncio.to_thread(self._read_end, stem))
+            return EndedRunner(await asyncio.to_thread(self._read_end, stem))
         session_id = await asyncio.to_thread(self._session_of, f"{stem}.job")
         return self._follow(stem, session_id, self._adopted_end(stem))
 
@@ -156,7 +165,7 @@ class JobLauncher(ABC):
         self, stem: str, session_id: SessionId, end: Coroutine[None, None, RunnerEnd]
     ) -> Runner:
         task: asyncio.Task[RunnerEnd] = asyncio.ensure_future(end)
-        runner = _Following(task, lambda: self._folder.replace(f"{stem}.stop", b""))
+        runner = FollowedRunner(task, lambda: self._folder.replace(f"{stem}.stop", b""))
         self._live[stem] = (session_id, runner)
         task.add_done_callback(lambda _: self._live.pop(stem, None))
         return runner
@@ -172,6 +181,8 @@ class JobLauncher(ABC):
             lock_fd, supervisor_fd = (
                 self._lock(stack, f"{stem}.{name}") for name in ("lock", "supervisor")
             )
+            if not self._is_for(stem, launch.request_id):
+                raise DeliveryFailed(f"another runner was started as {stem}")
             # A retry counts from one again; what an old attempt left must not pass for its own.
             self._folder.remove(f"{stem}.result")
             self._folder.remove(f"{stem}.stop")
@@ -238,6 +249,7 @@ class JobLauncher(ABC):
                 "timeout": self._settings.timeout.total_seconds(),
                 "term_grace": self._settings.term_grace.total_seconds(),
                 "session_id": launch.session_id,
+                "request_id": launch.request_id or "",
                 **fds,
                 "log": f"{path}.log",
                 "stop": f"{path}.stop",
@@ -349,6 +361,11 @@ class JobLauncher(ABC):
             return f"; its output is in {path}" if path.stat().st_size else ""
         return ""
 
+    def _is_for(self, stem: str, request_id: RequestId | None) -> bool:
+        """False if the job was started for something else than the answer to that question."""
+        job = self._read_job(f"{stem}.job")
+        return not job or _question_of(stem, job) == (request_id or "")
+
     def _session_of(self, name: str) -> SessionId:
         return SessionId(str(self._read_job(name).get("session_id", "")))
 
@@ -360,34 +377,11 @@ class JobLauncher(ABC):
         return job if isinstance(job, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Following:
-    """A runner as the task that waits for its end."""
-
-    task: asyncio.Task[RunnerEnd]
-    ask_to_end: Callable[[], None]
-
-    async def ended(self) -> RunnerEnd:
-        """See Runner."""
-        return await asyncio.shield(self.task)
-
-    async def stop(self) -> None:
-        """See Runner."""
-        await asyncio.to_thread(self.ask_to_end)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A runner that is gone."""
-
-    end: RunnerEnd
-
-    async def ended(self) -> RunnerEnd:
-        """See Runner."""
-        return self.end
-
-    async def stop(self) -> None:
-        """See Runner."""
+def _question_of(stem: str, job: dict[str, Any]) -> str:
+    """Return the id of the question that the job answers; empty for a first prompt."""
+    name = stem.rpartition(".")[0]
+    # An older version did not say, and called first prompts by their sessions.
+    return str(job.get("request_id", "" if job.get("session_id") == name else name))
 
 
 def _hear(process: subprocess.Popen[bytes]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pynchy.launchers.job_runner import descendants
+from pynchy.launchers.job_runner import descendants, living_part
 
 _VARIABLE = "PYNCHY_JOB"
 _POLL_SECONDS = 0.05
@@ -46,10 +46,11 @@ def find_leftovers(job: Path, lock: Path) -> list[int]:
         return []
     [(name, value)] = mark(job).items()
     said, file = f"{name}={value}".encode(), _identity(str(lock))
-    pids = {pid for pid in _others() if _bears(pid, said) or (file and _holds(pid, file))}
+    parts = {pid: part for pid in _others() if (part := living_part(pid))}
+    pids = {p for p, part in parts.items() if _bears(part, said) or (file and _holds(part, file))}
     pids |= {pid for pid in _others() if _session_of(pid) in pids}
     below = {pid for found in pids for pid in descendants(found)}
-    return sorted(pid for pid in pids | below if _is_alive(pid))
+    return sorted(pid for pid in pids | below if living_part(pid))
 
 
 def _end(job: Path, lock: Path, number: signal.Signals, seconds: float) -> list[int]:
@@ -77,15 +78,15 @@ def _others() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != own)
 
 
-def _bears(pid: int, said: bytes) -> bool:
+def _bears(part: str, said: bytes) -> bool:
     try:
-        return said in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+        return said in Path("/proc", part, "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
 
-def _holds(pid: int, file: tuple[int, int]) -> bool:
-    folder = f"/proc/{pid}/fd"
+def _holds(part: str, file: tuple[int, int]) -> bool:
+    folder = f"/proc/{part}/fd"
     try:
         return any(_identity(f"{folder}/{name}") == file for name in os.listdir(folder))
     except OSError:
@@ -105,11 +106,3 @@ def _session_of(pid: int) -> int | None:
         return os.getsid(pid)
     except OSError:
         return None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(") ")[2][:1] not in {"Z", "X"}

@@ -29,7 +29,7 @@ from pathlib import Path
 from agent_runner.lines import make_lines, receive_from
 from agent_runner.relay import relay
 from pynchy.launchers import syscall_filter
-from pynchy.launchers.job_runner import descendants, state_and_parent
+from pynchy.launchers.job_runner import descendants, living_part, state_and_parent
 
 FILTER = "{filter}"
 LINES = "{lines}"
@@ -216,10 +216,11 @@ def usage(ancestor: int) -> Usage:
 
 def _usage_of(pid: int) -> Usage:
     try:
-        lines = Path("/proc", str(pid), "status").read_text(errors="replace").splitlines()
+        told = Path("/proc", living_part(pid) or str(pid), "status").read_text(errors="replace")
     except OSError:
         return Usage()
-    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    # Not splitlines: a process may have other ends of a line in its name.
+    fields = dict(line.split(":", 1) for line in told.split("\n") if ":" in line)
     kib = sum(int(fields.get(name, "0").split()[0]) for name in ("RssAnon", "RssShmem"))
     return Usage(kib * _KIB, int(fields.get("Threads", "1")))
 

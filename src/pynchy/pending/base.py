@@ -138,6 +138,9 @@ class QuestionObserver:
     def question_ended(self, pending: PendingQuestion) -> None:
         """An ending was committed."""
 
+    def question_closed(self, pending: PendingQuestion) -> None:
+        """A question is no longer open, so that its id may come again: forget what was its own."""
+
 
 class OpenQuestions(Protocol):
     """The questions that are not closed, found without a search."""

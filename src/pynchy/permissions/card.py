@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 from pynchy import wire
@@ -35,10 +35,12 @@ _MAX_NAME = 40
 _MAX_ABOUT = 200
 _PROGRAMS = {"claude": "Claude Code", "codex": "Codex", "opencode": "OpenCode"}
 _TICKS = re.compile(r"`+")
-_BLANK = r"[^\S\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]"
+# White space that begins no new line.
+_BLANKS = "\t \u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_BLANK = f"[{_BLANKS}]"
 _MANY_BLANK_LINES = re.compile(rf"\n(?:{_BLANK}*\n){{3,}}")
 _LONG_GAP = re.compile(rf"(^[+-]?)?({_BLANK}{{16,}})", re.MULTILINE)
-_AT_AN_END = re.compile(rf"\A{_BLANK}+|{_BLANK}+\Z")
+_KINDS = {" ": "blank", "\t": "tab"}
 # Lines of code begin with so many blanks at most.
 _DEEPEST = 48
 _COMMAND = re.compile(r"[^\n]{1,200}:\n\n(`{3,})sh\n(.+?)\n\1(?:\n|\Z)", re.DOTALL)
@@ -202,13 +204,15 @@ def _tell_edit(_tool: str, given: dict[str, Any]) -> str:
     path = _taken(given, "file_path")
     edits = _edits(given)
     diffs = [
-        _diff(_visible(_taken(one, "old_string")), _visible(_taken(one, "new_string")))
+        _diff(_exact(_taken(one, "old_string")), _exact(_taken(one, "new_string")))
         for one in [given, *edits]
     ]
     if any(edits):
         given["edits"] = edits
-    shown = "\n".join(diff for diff in diffs if diff) or _taken(given, "diff")
+    shown = "\n".join(diff for diff in diffs if diff) or _exact(_taken(given, "diff"))
     what = f"the file {_inline(path)}" if path else "files"
+    if not shown:
+        return f"wants to change {what}, and does not show what changes"
     return f"wants to change {what}:\n\n{_fenced('diff', shown)}"
 
 
@@ -300,6 +304,39 @@ def _visible(text: str) -> str:
     return _LONG_GAP.sub(_name_gap, shown)
 
 
+def _exact(text: str) -> str:
+    """Return the text made visible, so that two texts that differ also look different."""
+    shown = text.replace("\r", "⟨U+000D⟩")
+    return _LONG_GAP.sub(_name_exactly, _MANY_BLANK_LINES.sub(_name_lines, shown))
+
+
+def _name_lines(found: re.Match[str]) -> str:
+    alike = [(line, len([*same])) for line, same in groupby(found[0].split("\n")[1:-1])]
+    return f"\n⟨{', '.join(_name_line(line, count) for line, count in alike)}⟩\n"
+
+
+def _name_line(line: str, count: int) -> str:
+    if not line:
+        return f"{count} empty line{'s' if count > 1 else ''}"
+    return f"{count} line{'s' if count > 1 else ''} of {_kinds(line)}"
+
+
+def _name_exactly(gap: re.Match[str]) -> str:
+    named = _name_gap(gap)
+    return named if named == gap[0] else f"{gap[1] or ''} ⟨{_kinds(gap[2])}⟩ "
+
+
+def _kinds(blanks: str) -> str:
+    """Name the blanks, each kind with how many there are in a row."""
+    return ", ".join(_kind(one, len([*same])) for one, same in groupby(blanks))
+
+
+def _kind(blank: str, count: int) -> str:
+    if name := _KINDS.get(blank):
+        return f"{count} {name}{'s' if count > 1 else ''}"
+    return f"U+{ord(blank):04X}{f' x{count}' if count > 1 else ''}"
+
+
 def _name_gap(gap: re.Match[str]) -> str:
     begin, blanks = gap[1], gap[2]
     if begin is not None and len(blanks) <= _DEEPEST:
@@ -307,9 +344,17 @@ def _name_gap(gap: re.Match[str]) -> str:
     return f"{begin or ''} ⟨{len(blanks)} blanks⟩ "
 
 
-def _name_blanks(blanks: re.Match[str]) -> str:
-    count = len(blanks[0])
-    return f"⟨{count} blank{'s' if count > 1 else ''}⟩"
+def _name_ends(text: str) -> str:
+    """Return the text with the blanks at its ends named."""
+    inner = text.strip(_BLANKS)
+    if not inner:
+        return _name_blanks(len(text))
+    begins = len(text) - len(text.lstrip(_BLANKS))
+    return f"{_name_blanks(begins)}{inner}{_name_blanks(len(text) - len(inner) - begins)}"
+
+
+def _name_blanks(count: int) -> str:
+    return f"⟨{count} blank{'s' if count > 1 else ''}⟩" if count else ""
 
 
 def _fenced(language: str, text: str, mark: str = "") -> str:
@@ -322,7 +367,7 @@ def _fenced(language: str, text: str, mark: str = "") -> str:
 
 def _inline(text: str) -> str:
     """Return the text as code on one line, whatever it holds; pages and chats trim its ends."""
-    flat = _visible(_AT_AN_END.sub(_name_blanks, text)).replace("\n", "⏎")
+    flat = _visible(_name_ends(text)).replace("\n", "⏎")
     longest = max((len(run) for run in _TICKS.findall(flat)), default=0)
     ticks = "`" * (longest + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""

@@ -13,7 +13,14 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pynchy.permissions.programs import EVALUATORS, SHELLS, STATE_CHANGERS, WRAPPERS, base_name
+from pynchy.permissions.programs import (
+    EVALUATORS,
+    SHELLS,
+    STATE_CHANGERS,
+    WRAPPERS,
+    base_name,
+    wrapper_name,
+)
 from pynchy.unicode_safety import CONTROLS, HIDDEN, SURROGATES
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ Words = tuple[str, ...]
 
 MAX_LENGTH = 5_000
 # More of these take the parser longer than it may hold up others: of the first anywhere, of all but
-# plain words outside of quotes, where each may be an error that it tries to mend.
+# plain words outside of quotes, where each may be an error that it tries to repair.
 _MARKS = re.compile(r"[|<({`$\[]")
 _NO_MARKS = re.compile(
     r"""[A-Za-z0-9_@%+=:,./^~\ \t-]+ | \\. | '[^']*' | "(?:[^"\\$`]|\\.)*\"""", re.VERBOSE
@@ -291,8 +298,8 @@ def _judge(commands: Sequence[Words]) -> None:
         name = base_name(words[0])
         if not _NAME.fullmatch(words[0]):
             raise Doubt("the name of a program is written in an odd way")
-        if reason := WRAPPERS.get(name):
-            raise Doubt(f"{name}: {reason}")
+        if wrapper := wrapper_name(words[0]):
+            raise Doubt(f"{name}: {WRAPPERS[wrapper]}")
         if name in STATE_CHANGERS or (name == "printf" and words[1:2] and words[1][:2] == "-v"):
             raise Doubt(f"{name} changes what other commands mean")
         if name in EVALUATORS and any(_EVALUATED.search(word) for word in words):
@@ -326,8 +333,8 @@ def _known_words(command: Node) -> Iterator[str]:
 
 def _wrapped(words: Words, depth: int) -> Iterator[Words]:
     """Yield what a wrapper runs: the first word that is no option, or the one after it."""
-    name = base_name(words[0])
-    if depth >= _MAX_DEPTH or name not in WRAPPERS:
+    name = wrapper_name(words[0])
+    if depth >= _MAX_DEPTH or not name:
         return
     if name == "eval":
         yield from _inner(" ".join(words[1:]), depth + 1)

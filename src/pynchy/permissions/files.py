@@ -45,12 +45,16 @@ _SENSITIVE_NAMES = (
     ".ghci .lesskey .lessfilter .mailcap .forward .procmailrc .rhosts .shosts .hg .hgrc "
     ".subversion .jj .pnpmfile.cjs .pnpmfile.mjs .yarn .pnp.cjs .bundle .nvm .pyenv .rbenv .asdf "
     ".mise.toml mise.toml .sdkman .volta .rustup .deno .bun lefthook.yml .lefthook.yml "
-    "launchagents launchdaemons "
+    "launchagents launchdaemons .vim .gvimrc .ideavimrc .nvim .nanorc .p10k.zsh .zshrc.local "
+    ".bashrc.local .zprezto .zpreztorc .zplug .antigen .fzf .fzf.bash .fzf.zsh .xonshrc .muttrc "
     "pynchy.toml credentials authorized_keys known_hosts crontab id_rsa id_dsa id_ecdsa "
     # A folder with such a file in it may be a repository to git, with programs in its settings.
     "id_ecdsa_sk id_ed25519 id_ed25519_sk head"
 )
 _SENSITIVE = frozenset(_SENSITIVE_NAMES.split())
+# Of the system: settings, processes, devices. macOS has the first of them one level below.
+_SYSTEM = frozenset({"etc", "proc", "sys", "dev", "boot"})
+_BELOW_PRIVATE = ("private", "etc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Protected:
 
     def has(self, path: str) -> bool:
         """True if the path is, or is in, what is protected."""
-        return _is_in(path, self.paths) and not _is_in(path, self.open_within)
+        return may_be_in(path, self.paths) and not may_be_in(path, self.open_within)
 
 
 NOTHING = Protected()
@@ -116,7 +120,7 @@ def covers(glob: str, place: Place, protected: Protected) -> bool:
     segments = _segments(glob, place.cwd)
     if segments is None or (_is_wild(glob) and protected.has(place.path)):
         return False
-    if not glob.startswith("/") and any(map(is_sensitive, place.cwd.split("/"))):
+    if not glob.startswith("/") and _has_sensitive(place.cwd):
         return False  # an agent says itself which folder it is in
     return _surely_fits(segments, tuple(place.path.split("/")[1:]))
 
@@ -132,7 +136,7 @@ def hits(glob: str, place: Place) -> bool:
 
 def is_open(place: Place, protected: Protected) -> bool:
     """True if nothing about the file is sensitive."""
-    return not protected.has(place.path) and not any(map(is_sensitive, place.path.split("/")))
+    return not protected.has(place.path) and not _has_sensitive(place.path)
 
 
 def names_protected(
@@ -168,6 +172,19 @@ def is_sensitive(name: str) -> bool:
     """True if a wildcard does not mean a file or folder of that name."""
     low = name.casefold()
     return low in _SENSITIVE or low.startswith(".env")
+
+
+def _has_sensitive(path: str) -> bool:
+    parts = tuple(path.split("/")[1:])
+    return any(_is_sensitive_at(parts, at) for at in range(len(parts)))
+
+
+def _is_sensitive_at(parts: tuple[str, ...], at: int) -> bool:
+    """True if that part of an absolute path is: by its name, or as a folder of the system."""
+    low = parts[at].casefold()
+    is_system = at == 0 and low in _SYSTEM
+    is_private = at == 1 and (parts[0].casefold(), low) == _BELOW_PRIVATE
+    return is_system or is_private or is_sensitive(low)
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -207,7 +224,8 @@ def normal(path: str) -> str:
     return "/" + posixpath.normpath(path).lstrip("/")
 
 
-def _is_in(path: str, folders: Sequence[str]) -> bool:
+def may_be_in(path: str, folders: Sequence[str]) -> bool:
+    """True if the path is, or is in, one of the folders, however its letters are written."""
     below = f"{path.casefold()}/"
     return any(below.startswith(f"{folder.casefold().rstrip('/')}/") for folder in folders)
 
@@ -238,16 +256,16 @@ def _surely_fits(glob: tuple[str, ...], path: tuple[str, ...]) -> bool:
         if glob[g] == ANY_DEPTH:
             if fits(g + 1, p):
                 return True
-            return p < len(path) and not is_sensitive(path[p]) and fits(g, p + 1)
-        return p < len(path) and _part_is_named(glob[g], path[p]) and fits(g + 1, p + 1)
+            return p < len(path) and not _is_sensitive_at(path, p) and fits(g, p + 1)
+        return p < len(path) and _part_is_named(glob[g], path, p) and fits(g + 1, p + 1)
 
     return fits(0, 0)
 
 
-def _part_is_named(part: str, name: str) -> bool:
-    if _is_wild(part) and is_sensitive(name) and part != _literally(name):
+def _part_is_named(part: str, path: tuple[str, ...], at: int) -> bool:
+    if _is_wild(part) and _is_sensitive_at(path, at) and part != _literally(path[at]):
         return False
-    return _part_fits(part, name)
+    return _part_fits(part, path[at])
 
 
 def _may_fit(glob: Sequence[str], path: Sequence[str]) -> bool:

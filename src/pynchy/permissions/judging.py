@@ -21,7 +21,7 @@ from pynchy.rule import Because, Rule
 log = logging.getLogger(__name__)
 
 # Of all groups together. The last one is left to a group that has none.
-_MOST_AT_ONCE = 2
+_MAX_AT_ONCE = 2
 _LONGEST_SECONDS = 10.0
 NOT_JUDGED = Because("the rules could not be looked at (the host's log says why)")
 
@@ -31,7 +31,7 @@ class Judges:
 
     def __init__(self, protected: Protected) -> None:
         self._protected = protected
-        self._threads = FairThreads(_MOST_AT_ONCE, _LONGEST_SECONDS, "rules")
+        self._threads = FairThreads(_MAX_AT_ONCE, _LONGEST_SECONDS, "rules")
 
     async def judge(
         self,

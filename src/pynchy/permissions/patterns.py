@@ -16,9 +16,10 @@ from pynchy.calls import BASH, EDITING, FILE_TOOLS, READ, WEB_FETCH
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, words_of
 from pynchy.permissions.guards import is_guarded, why_no_star, why_refused
+from pynchy.permissions.inner_words import with_inner_words
 from pynchy.permissions.judged_call import HOST, JudgedCall
 from pynchy.permissions.offers import why_not_offered
-from pynchy.permissions.programs import base_name, renames_subcommands
+from pynchy.permissions.programs import base_name, known_as, renames_subcommands
 
 MAX_PATTERN = 1_000
 # A folder has no bracket: what ends in one has no folder, whatever is in the command.
@@ -130,12 +131,18 @@ class CommandPattern:
         return same and words[-1].startswith(self.words[-1])
 
     def may_hit(self, words: Words) -> bool:
-        """True if its words are there in this order, with others before and between."""
+        """True if its words are there in this order, with others before and between.
+
+        They may also be in a text that is meant for a shell or an interpreter.
+        """
         if not self.words:
             return True
-        program = base_name(self.words[0]).casefold()
-        starts = [at for at, word in enumerate(words) if base_name(word).casefold() == program]
-        if program == "git" and starts and renames_subcommands(words):
+        return any(map(self._are_among, {words, with_inner_words(words)}))
+
+    def _are_among(self, words: Words) -> bool:
+        programs = {*known_as(self.words[0])}
+        starts = [at for at, word in enumerate(words) if programs & {*known_as(word)}]
+        if "git" in programs and starts and renames_subcommands(words):
             return True
         return bool(starts) and self._follow(words[starts[0] + 1 :])
 

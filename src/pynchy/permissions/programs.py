@@ -1,4 +1,4 @@
-"""What is known of programs: which run others, or files, and which have two spellings.
+"""What is known of programs: which run others, or files, and under which names.
 
 What a `*` in a rule does not let in for each of them is in guards.py.
 """
@@ -6,8 +6,13 @@ What a `*` in a rule does not let in for each of them is in guards.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def names(text: str) -> frozenset[str]:
@@ -17,9 +22,12 @@ def names(text: str) -> frozenset[str]:
 
 _RUNS = "it runs another command"
 _SHELL = "it is a shell"
-SHELLS = names("sh bash dash zsh ksh mksh ash csh tcsh fish rbash elvish nu pwsh powershell xonsh")
-# They run what their arguments, or their input, say. What that is cannot be told from the words.
-WRAPPERS: dict[str, str] = {
+SHELLS = names(
+    "sh bash dash zsh ksh mksh ash csh tcsh fish rbash rksh rzsh yash oksh elvish nu pwsh "
+    "powershell xonsh cmd wsl"
+)
+# Programs that run what their arguments, or their input, say: what that is the words do not tell.
+WRAPPING: dict[str, str] = {
     **dict.fromkeys(SHELLS, _SHELL),
     **dict.fromkeys(
         names(
@@ -28,10 +36,14 @@ WRAPPERS: dict[str, str] = {
             "flock setpriv capsh prlimit numactl firejail bwrap systemd-run dbus-run-session "
             "start-stop-daemon strace ltrace gdb lldb perf valgrind rr busybox toybox expect "
             "xvfb-run faketime fakeroot proot torsocks proxychains proxychains4 caffeinate "
-            "ssh-agent direnv nix-shell nix flatpak-spawn distrobox toolbox"
+            "ssh-agent direnv nix-shell nix flatpak-spawn distrobox toolbox setarch linux32 "
+            "linux64 rlwrap chronic daemonize"
         ),
         _RUNS,
     ),
+}
+WRAPPERS: dict[str, str] = {
+    **WRAPPING,
     **dict.fromkeys(
         names("eval exec source . command builtin trap coproc noglob nocorrect repeat jobs fc"),
         _RUNS,
@@ -56,23 +68,79 @@ STATE_CHANGERS = names(
 EVALUATORS = names("test printf")
 
 
-# They run a file or a module that is named first, and hand the other words on to it.
-SCRIPT_RUNNERS = names(
-    "python python2 python3 pypy pypy3 ipython node nodejs deno bun perl ruby php lua luajit "
-    "tclsh osascript Rscript julia swift"
+_PYTHONS = names(
+    "python python2 python3 py pypy pypy3 ipython bpython micropython jython graalpy coverage"
 )
-MODULE = "-m"
-# What an agent may do with pynchy: ask, and look.
-_ASKING = names("ask mcp status pending show history events sessions log docs")
+# They run a file or a module that is named first, and hand the other words on to it.
+_SCRIPT_RUNNERS = _PYTHONS | names(
+    "node nodejs tsx ts-node ts-node-esm vite-node zx deno bun perl ruby jruby php lua luajit "
+    "tclsh wish osascript rscript julia swift raku elixir escript runghc runhaskell guile racket"
+)
+# Their arguments are a program, or name one in a way that is not known here.
+INTERPRETERS = _SCRIPT_RUNNERS | names(
+    "sed gsed awk gawk mawk nawk ptpython ts-node-dev coffee irb pry perl6 hhvm texlua luau r iex "
+    "erl ghci scala groovy kotlin jshell clojure clj bb sbcl clisp ocaml utop crystal dart gjs qjs "
+    "d8 octave gnuplot m4 bc dc ed ex vi vim rvim gvim nvim view rview vimdiff emacs nano pico "
+    "micro joe kak hx psql mysql mariadb sqlite sqlite3 duckdb mongo mongosh redis-cli jupyter "
+    "cscript wscript mshta"
+)
+# Of these the script follows a subcommand.
+_BY_SUBCOMMAND = dict.fromkeys(("deno", "bun", "coverage"), "run")
+_MODULE = "-m"
+# Modules that run another one, or a file, or what they read.
+_RUNNING_MODULES = names(
+    "pdb runpy timeit trace cprofile profile code asyncio ipdb pudb debugpy idlelib doctest"
+)
 _GIT_DASH = "git-"
 _GIT_ALIAS = re.compile(
     r"(?:-c|--config-env)[ =]?(?:alias\.|include\.path|includeif\.)", re.IGNORECASE
+)
+# As Windows, Debian and others call another build of the same program.
+_BUILD = re.compile(
+    r"(?:\.(?:exe|cmd|bat|com|basic|tiny|nox|gtk|gtk3|athena|motif|distrib|real|orig|appimage)"
+    r"|-static|-dbg)+$"
+)
+# python3.11, node-20, perl5.36-x86_64-linux-gnu, python3.13t.
+_VERSION = re.compile(r"(?<=[a-z+])(?:[-_.]v?)?[0-9][0-9.]*[a-z]{0,3}(?:[-.].*)?$")
+# GNU's programs where others have the plain name.
+_GNU = re.compile(
+    r"g(?=(?:find|xargs|timeout|nice|nohup|stdbuf|env|chroot|time|sort|date|split|csplit|tee|uniq"
+    r"|tar|rm|rmdir|mv|ln|chmod|chown|chgrp|dd|shred|truncate|install|kill)$)"
 )
 
 
 def base_name(program: str) -> str:
     """Return the program without its folder."""
     return program.rpartition("/")[2]
+
+
+@lru_cache(maxsize=4096)
+def known_as(program: str) -> tuple[str, ...]:
+    """Return the names that a program may be known by: Python3.11.exe as python, too."""
+    name = base_name(program)
+    low = name.casefold()  # some disks do not mind
+    build = _BUILD.sub("", low)
+    plain = _VERSION.sub("", build)
+    return tuple(dict.fromkeys((name, low, build, plain, _GNU.sub("", plain))))
+
+
+def look_up(table: Mapping[str, T], program: str) -> T | None:
+    """Return what the table has of the program, by whichever of its names."""
+    return next((table[name] for name in known_as(program) if name in table), None)
+
+
+def is_one_of(known: Container[str], program: str) -> bool:
+    """True if the program is there by one of its names."""
+    return any(name in known for name in known_as(program))
+
+
+def wrapper_name(program: str) -> str:
+    """Return which wrapper a program is; empty if it is none."""
+    name = base_name(program)
+    if name in WRAPPERS:
+        return name
+    # Words of the grammar, and builtins, have no other names.
+    return next((one for one in known_as(program) if one in WRAPPING), "")
 
 
 def other_spelling(words: Sequence[str]) -> tuple[str, ...]:
@@ -89,20 +157,43 @@ def renames_subcommands(words: Sequence[str]) -> bool:
     return any(_GIT_ALIAS.match(f"{one} {two}") for one, two in pairwise((*words, "")))
 
 
-def acts_for_people(words: Sequence[str]) -> bool:
-    """True if the command may answer, revoke or start something in a person's place."""
-    words, _ = script_of(words, len(words))
-    asks_or_looks = len(words) > 1 and words[1] in _ASKING
-    return base_name(words[0]) == "pynchy" and not asks_or_looks
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What an interpreter surely runs, as a command of its own; of a file, words[0] is the path."""
+
+    words: Sequence[str]
+    known: int
+    is_file: bool
+
+
+def script_within(words: Sequence[str], known: int) -> Script | None:
+    """Return what an interpreter surely runs by its first `known` words; None if that is unsure."""
+    start = _before_script(words)
+    named = words[start:known]
+    if not start or not named:
+        return None
+    if named[0] == _MODULE and is_one_of(_PYTHONS, words[0]):
+        if len(named) == 1 or named[1].casefold() in _RUNNING_MODULES:
+            return None
+        return Script(words[start + 1 :], known - start - 1, is_file=False)
+    return None if named[0].startswith("-") else Script(words[start:], known - start, is_file=True)
+
+
+def _before_script(words: Sequence[str]) -> int:
+    """Return how many words stand before the script; 0 if it takes none that way."""
+    if not is_one_of(_SCRIPT_RUNNERS, words[0]):
+        return 0
+    subcommand = look_up(_BY_SUBCOMMAND, words[0])
+    if subcommand is None:
+        return 1
+    following = words[1] if len(words) > 1 else ""
+    if following == subcommand:
+        return 2
+    return 1 if {".", "/"} & set(following) and subcommand != "coverage" else 0
 
 
 def script_of(words: Sequence[str], known: int) -> tuple[Sequence[str], int]:
-    """Return the command as that of the script or module that an interpreter surely runs."""
-    if base_name(words[0]) not in SCRIPT_RUNNERS:
-        return words, known
-    named = words[1:known]
-    is_module = bool(named) and named[0] == MODULE
-    skipped = 2 if is_module else 1
-    if len(named) < skipped or (named[0].startswith("-") and not is_module):
-        return words, known
-    return words[skipped:], known - skipped
+    """Return the command as that of the script or module that interpreters surely run."""
+    while (script := script_within(words, known)) is not None:
+        words, known = script.words, script.known
+    return words, known

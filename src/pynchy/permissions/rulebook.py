@@ -24,10 +24,9 @@ from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, RequestId
 from pynchy.permissions.files import Protected
 from pynchy.permissions.judging import NOT_JUDGED, Judges
+from pynchy.permissions.origins import RuleFile, UnreadableRules, check_pattern, settings_rules
 from pynchy.permissions.patterns import PatternProblem
-from pynchy.permissions.rule_file import RuleFile, UnreadableRules
 from pynchy.permissions.rules import Decided
-from pynchy.permissions.settings_rules import check_pattern, settings_rules
 from pynchy.rule import Because, Effect, Grant, Origin, Rule
 
 log = logging.getLogger(__name__)
@@ -191,7 +190,7 @@ class RuleBook:
         await self._in_thread(add)
 
     async def use_grant(self, wanted: Grant, newest: Iterable[Grant] = ()) -> Grant | None:
-        """Return leave for the call of the session that is wanted: from now on it is used.
+        """Return the permission for the call of the session that is wanted: from now on it is used.
 
         It is one of those that are kept, or of the `newest`, which may not be yet. None means: ask.
         """
@@ -241,7 +240,7 @@ class RuleBook:
                 log.warning("rules.unreadable", extra={"path": str(path), "why": why})
             self._problem = (
                 f"{path} cannot be used ({why}), so that no rule allows anything: everything is "
-                "asked. Mend the file, or move it away; it is left as it is until then"
+                "asked. Fix the file, or move it away; it is left as it is until then"
             )
             return
         self._kept = {_key(rule): rule for rule in found}

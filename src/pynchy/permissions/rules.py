@@ -18,9 +18,10 @@ from pynchy.calls import BASH, FILE_TOOLS, WEB_FETCH, ToolCall
 from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, parse
 from pynchy.permissions.files import NOTHING, Protected
-from pynchy.permissions.guards import GUARDS, why_refused
+from pynchy.permissions.guards import guards_of, why_refused
+from pynchy.permissions.inner_words import acts_for_people
 from pynchy.permissions.judged_call import JudgedCall
-from pynchy.permissions.links import TooManySteps
+from pynchy.permissions.links import LinkReader, LostTrack, TooManySteps
 from pynchy.permissions.offers import offered_length, why_not_offered
 from pynchy.permissions.patterns import (
     MAX_PATTERN,
@@ -32,13 +33,13 @@ from pynchy.permissions.patterns import (
     read_pattern,
 )
 from pynchy.permissions.programs import (
-    MODULE,
-    SCRIPT_RUNNERS,
-    acts_for_people,
+    INTERPRETERS,
     base_name,
+    is_one_of,
+    known_as,
     names,
     other_spelling,
-    script_of,
+    script_within,
 )
 from pynchy.rule import Because, Effect, Origin, Rule
 
@@ -60,11 +61,24 @@ _NEVER_OFFERED = names(
     "visudo insmod modprobe sysctl tee truncate install cd tmux screen gpg openssl vi vim nvim ed "
     "ex emacs nano less more man psql mysql sqlite3 redis-cli npx bunx pnpx uvx pipx pynchy java"
 )
+# Names that are given on a machine or in a network, and by nobody in public.
+_NEARBY = names(
+    "localhost localdomain local internal intranet private corp home lan arpa test invalid"
+)
 # What they do is the same in every folder; others read settings, or code, of the one they are in.
 _FOLDERLESS = names("docker podman kubectl pip pip3 systemctl gh")
-# Exactly as they are they may do no harm; what they leave behind may.
-_NEVER_OFFERED_PAIRS = frozenset({("git", "config"), ("npm", "config"), ("gh", "alias")})
-_EDITORS_OF_STREAMS = names("sed gsed awk gawk mawk nawk")
+_NEVER_OFFERED_PAIRS = {
+    # Exactly as they are they may do no harm; what they leave behind may.
+    "git": names("config"),
+    "npm": names("config exec x"),
+    "gh": names("alias"),
+    # They run a file that is named, or fetch what they run.
+    **dict.fromkeys(names("uv poetry hatch pdm pipenv rye pixi conda go"), names("run")),
+    **dict.fromkeys(("pnpm", "yarn"), names("exec dlx")),
+    "bun": names("x"),
+    "bundle": names("exec"),
+    **dict.fromkeys(("mise", "asdf"), names("exec x")),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +275,15 @@ def _derived(call: JudgedCall) -> str | None:
     if call.tool in FILE_TOOLS:
         return _derived_file(call)
     if call.tool == WEB_FETCH:
-        host = call.host or ""
-        # Not this machine, nor a number: what answers there may be more than a page.
-        is_public = "." in host and not host.rpartition(".")[2].isdigit()
-        return f"{WEB_FETCH}(domain:{host})" if is_public else None
+        return f"{WEB_FETCH}(domain:{call.host})" if _is_public(call.host or "") else None
     return call.tool if _is_one_mcp_tool(call.tool) else None
+
+
+def _is_public(host: str) -> bool:
+    """True unless it is this machine, one nearby or a number: more than a page may answer there."""
+    _, dot, last = host.rpartition(".")
+    is_number = last[:1].isdigit()  # also 0x7f
+    return bool(dot) and not is_number and last not in _NEARBY
 
 
 def _is_one_mcp_tool(tool: str) -> bool:
@@ -306,20 +324,24 @@ def _derived_file(call: JudgedCall) -> str | None:
 
 def _offered(words: Sequence[str], folder: str) -> tuple[tuple[str, ...], bool] | None:
     """Return the words of the rule to offer, and whether any others may follow; None for none."""
-    name = base_name(words[0])
-    if name in _NEVER_OFFERED | _EDITORS_OF_STREAMS or tuple(words[:2]) in _NEVER_OFFERED_PAIRS:
-        return None
-    if _runs_a_file_of(words, folder):
+    if _is_never_offered(words) or _runs_a_file_of(words, folder):
         return None
     known = offered_length(words)
     if known and why_refused(words, known) is not None:
         return None
     if known and why_not_offered(words, known) is None:
         return tuple(words[:known]), True
-    optional = [guard for guard in GUARDS.get(name, ()) if not guard.everything]
+    optional = [guard for guard in guards_of(words[0]) if not guard.everything]
     if any(guard.refuses(words, 1, whole=True) for guard in optional):
         return None
     return tuple(words), False
+
+
+def _is_never_offered(words: Sequence[str]) -> bool:
+    # Also mkfs.ext4.
+    spelled = {*known_as(words[0]), base_name(words[0]).partition(".")[0]}
+    pairs = (_NEVER_OFFERED_PAIRS.get(name, frozenset()) for name in spelled)
+    return bool(spelled & _NEVER_OFFERED) or any({*words[1:2]} & pair for pair in pairs)
 
 
 def _needs_folder(words: Sequence[str], *, further: bool) -> bool:
@@ -329,13 +351,21 @@ def _needs_folder(words: Sequence[str], *, further: bool) -> bool:
 
 def _runs_a_file_of(words: Sequence[str], folder: str) -> bool:
     """True if it runs a file that the agent may change, or what is in its own words."""
-    program = words[0]
-    if base_name(program) not in SCRIPT_RUNNERS:
-        return "/" in program and _is_at_hand(program, folder)
-    script, _ = script_of(words, len(words))
-    return script is words or (words[1] != MODULE and _is_at_hand(script[0], folder))
+    while is_one_of(INTERPRETERS, words[0]):
+        script = script_within(words, len(words))
+        if script is None or (script.is_file and _is_at_hand(script.words[0], folder)):
+            return True
+        words = script.words
+    return "/" in words[0] and _is_at_hand(words[0], folder)
 
 
 def _is_at_hand(path: str, folder: str) -> bool:
-    is_below = bool(folder) and path.startswith(f"{folder.rstrip('/')}/")
-    return not path.startswith("/") or is_below or "/../" in path
+    """True if the agent may be able to change the file, by whichever links it is reached."""
+    if not path.startswith("/") or not folder.startswith("/"):
+        return True
+    links = LinkReader()
+    try:
+        folders = (files.normal(folder), links.real(folder))
+        return any(files.may_be_in(one, folders) for one in (files.normal(path), links.real(path)))
+    except LostTrack:
+        return True

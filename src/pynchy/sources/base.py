@@ -26,6 +26,8 @@ OPENCODE = "opencode"
 # Their programs keep a question while we are away; by name, with the table that sets each up.
 HELD_SOURCES = {CODEX_TERMINAL: "[sources.codex]", OPENCODE: "[sources.opencode]"}
 NO_SESSION = SessionId("")
+# Questions of one source that are open. Each is a card; more than that is no person's day.
+MAX_OPEN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,18 @@ class SeenAsk:
     """What an agent waits for a person with, as its source sees it.
 
     `key` is that of the question that people are asked in its place; None if it is shown alone.
+    `text` is what is asked in full, where that is more than the title, and `agent` who asks it,
+    where that is not the program itself.
     """
 
     kind: Kind
     title: str
     since: datetime | None = None
     key: Key | None = None
+    text: str = ""
+    options: tuple[str, ...] = ()
+    agent: str = ""
+    urgency: Urgency = Urgency.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +229,8 @@ async def end(
     """End a question that is not asked any more; an answer to it reaches nobody."""
     if pending.ending is None:
         await handler.cleared(pending.source, *pending.key, reason)
-    else:
-        route.lose(pending.key)
+    # Also then: somebody may have answered it meanwhile.
+    route.lose(pending.key)
 
 
 async def let_go(

@@ -27,6 +27,7 @@ from pynchy.model import GroupName, PendingQuestion
 from pynchy.pending.base import Key, OpenQuestions
 from pynchy.sources.base import (
     CODEX_TERMINAL,
+    MAX_OPEN,
     AnswerRoute,
     HeldRoute,
     SeenAgent,
@@ -54,8 +55,6 @@ DECIDED_THERE = "decided in the terminal"
 NOT_ASKED = "Codex does not ask for it any more"
 GONE = "Codex's background server has ended"
 
-# Each is a card; more than that is no person's day.
-MOST_OPEN = 64
 _MAX_THREADS = 1_000
 _PAUSE_SECONDS = 2.0
 _MAX_DOUBLINGS = 5
@@ -213,7 +212,7 @@ class _Client:
         known = self._requests.get(request.rpc_id)
         if known is not None and known.request_id == request.request_id:
             return  # rejoining shows it again
-        if sum(not one.resolved.is_set() for one in self._requests.values()) >= MOST_OPEN:
+        if sum(not one.resolved.is_set() for one in self._requests.values()) >= MAX_OPEN:
             log.warning("codex.too_many_requests")
             return
         self._requests[request.rpc_id] = request

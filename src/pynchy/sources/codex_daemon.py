@@ -24,9 +24,11 @@ from typing import Any
 
 from agent_runner.codex_calls import INPUT, decide, is_described, read_call
 from pynchy import wire
+from pynchy.aio import first_in
 from pynchy.calls import ToolCall
 from pynchy.errors import MalformedRequest
-from pynchy.model import GroupName, Kind, OutcomeKind, PendingQuestion, RequestId, SessionId
+from pynchy.model import GroupName, Kind, PendingQuestion, RequestId, SessionId
+from pynchy.outcome_text import words_beside
 from pynchy.permissions.card import is_granted
 from pynchy.sources.base import SourceQuestion
 from pynchy.sources.websocket import WebSocket, WebSocketError
@@ -159,7 +161,7 @@ async def joined(home: Path, listener: Listener) -> AsyncIterator[CodexDaemon]:
             yield daemon
             listening.cancel()
     except ExceptionGroup as group:
-        raise _first_in(group) from group
+        raise first_in(group) from group
     finally:
         writer.transport.abort()
 
@@ -178,13 +180,6 @@ async def _shake_hands(stream: WebSocket) -> None:
         raise DaemonFailed("it does not answer") from exc
     except WebSocketError as exc:
         raise DaemonFailed(str(exc)) from exc
-
-
-def _first_in(group: ExceptionGroup[Exception]) -> Exception:
-    exc: Exception = group
-    while isinstance(exc, ExceptionGroup):
-        exc = exc.exceptions[0]
-    return exc
 
 
 async def _connect(home: Path) -> socket.socket:
@@ -326,10 +321,7 @@ class CodexRequest:
         ending = ended.ending
         if ending is None or self.method == INPUT or is_granted(ended):
             return ""
-        notes = [answer.text for answer in ending.answers if answer.text]
-        if ending.outcome is OutcomeKind.DECLINED and ending.reason:
-            notes.append(ending.reason)
-        said = " ".join(notes)
+        said = words_beside(ending)
         return f"{ending.by or 'A person'} did not allow this. They say: {said}" if said else ""
 
     def _put(self) -> list[wire.CodexQuestion]:

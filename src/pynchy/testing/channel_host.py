@@ -21,7 +21,7 @@ from pynchy.model import (
     ShownCard,
     State,
 )
-from pynchy.testing.channel_world import ChannelWorld, FakeReplyHandler, SeenCard
+from pynchy.testing.channel_world import Ability, ChannelWorld, FakeReplyHandler, SeenCard
 from pynchy.testing.fakes import make_pending
 
 T = TypeVar("T")
@@ -157,6 +157,14 @@ class HostRole:
             return all(word.casefold() in text for word in words)
 
         await self.until(look, f"{words} in the chat")
+
+    async def sees_over(self, asked: ShownQuestion, *words: str) -> None:
+        """Wait until the card of a question that is over says so, or is gone where it cannot."""
+        if Ability.KEEP_CARDS not in self.world.cannot:
+            await self.sees(*words)
+            return
+        pending = self.handler.questions[asked.request_id]
+        await self.until(lambda: not self.copies(pending), f"#{pending.short_id} to be gone")
 
     async def is_told(self, user: str, words: str = "", count: int = 1) -> None:
         """Wait until the person was told something with these words."""

@@ -166,7 +166,7 @@ async def a_refusal_is_told_to_that_person_alone(host: HostRole) -> None:
     expect("only before noon" not in host.world.sees(), "everybody can see the refusal")
 
 
-@_promise()
+@_promise(Ability.TELL_APART)
 async def a_person_who_may_not_answer_does_not(host: HostRole) -> None:
     asked = await host.show(DEPLOY)
     await host.world.choose(host.world.stranger, asked.card, "Yes")
@@ -240,7 +240,7 @@ async def a_card_of_before_a_restart_can_be_settled(host: HostRole) -> None:
     await host.restart()
     ending = Ending(OutcomeKind.ANSWERED, NOON, (Answer(("Yes",)),), by="Carla", channel="local")
     await host.settle(asked, ending)
-    await host.sees("Carla")
+    await host.sees_over(asked, "Carla")
 
 
 @_promise()
@@ -248,7 +248,7 @@ async def a_settled_card_says_who_answered_what(host: HostRole) -> None:
     asked = await host.show_answered()
     await host.settle(asked)
     [reply] = host.replies(asked)
-    await host.sees("answered", reply.by, "Yes")
+    await host.sees_over(asked, "answered", reply.by, "Yes")
 
 
 @_promise()
@@ -256,14 +256,14 @@ async def a_settled_card_says_that_nobody_answered(host: HostRole) -> None:
     asked = await host.show(DEPLOY)
     ending = Ending(OutcomeKind.EXPIRED, NOON, reason="nobody answered in time")
     await host.settle(asked, ending)
-    await host.sees("nobody answered")
+    await host.sees_over(asked, "nobody answered")
 
 
 @_promise()
 async def a_settled_card_takes_no_more_answers(host: HostRole) -> None:
     asked = await host.show_answered()
     await host.settle(asked)
-    await host.sees("answered")
+    await host.sees_over(asked, "answered")
     await _try_in_vain(host, asked, [asked.card])
 
 
@@ -271,7 +271,7 @@ async def a_settled_card_takes_no_more_answers(host: HostRole) -> None:
 async def settling_twice_says_nothing_twice(host: HostRole) -> None:
     asked = await host.show_answered()
     await host.settle(asked)
-    await host.sees("answered")
+    await host.sees_over(asked, "answered")
     said = host.world.sees()
     await host.settle(asked)
     expect(host.world.sees() == said, "it was said once more that a card is over")
@@ -282,7 +282,7 @@ async def a_settled_card_says_how_the_delivery_goes_on(host: HostRole) -> None:
     asked = await host.show_answered()
     await host.settle(asked)
     await host.settle(asked, note="The agent had stopped; it was resumed")
-    await host.sees("it was resumed")
+    await host.sees_over(asked, "it was resumed")
 
 
 @_promise(Ability.REMOVE_CARDS)
@@ -303,7 +303,7 @@ async def an_id_that_it_never_gave_does_no_harm(host: HostRole) -> None:
     await host.show_answered()
 
 
-@_promise()
+@_promise(Ability.TELL_APART)
 async def two_people_are_told_apart(host: HostRole) -> None:
     world, names = host.world, set()
     cards = [await host.show(DEPLOY), await host.show(COLOUR)]
@@ -340,7 +340,7 @@ async def a_card_that_cannot_be_settled_now_is_settled_later(host: HostRole) -> 
     await world.come_back()
     await host.until(lambda: world.channel.problem() is None, "the channel to be well again")
     await host.settle(asked)
-    await host.sees("answered")
+    await host.sees_over(asked, "answered")
 
 
 async def _is_refused(call: Awaitable[object], otherwise: str) -> None:

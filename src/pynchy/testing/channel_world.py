@@ -28,6 +28,8 @@ class Ability(StrEnum):
     DECLINE = "people can decline"
     TELL_ALONE = "one person can be told something that others do not see"
     TELL_STRANGERS = "people who may not answer are told so"
+    TELL_APART = "several people use it, and are told apart"
+    KEEP_CARDS = "a card stays when its question is over"
     CHANGE_CARDS = "a card that is shown can be changed"
     REMOVE_CARDS = "a card that is shown can vanish"
     REPEAT_EVENTS = "the service may tell of the same thing twice"

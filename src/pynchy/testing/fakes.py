@@ -302,13 +302,18 @@ class FakeLauncher:
             raise DeliveryFailed(self.refuse)
         if self.runner_on(launch.group, launch.session_id):
             raise DeliveryFailed("a runner works on this session already")
+        before = await self.find(launch.stem)
+        if before and before.launch.request_id != launch.request_id:
+            raise DeliveryFailed(f"another runner was started as {launch.stem}")
         runner = FakeRunner(launch)
         self.runners.append(runner)
         return runner
 
-    async def find(self, stem: str) -> FakeRunner | None:
+    async def find(self, stem: str, request_id: RequestId | None = None) -> FakeRunner | None:
         """See Launcher."""
-        return next((r for r in reversed(self.runners) if r.launch.stem == stem), None)
+        found = next((r for r in reversed(self.runners) if r.launch.stem == stem), None)
+        is_other = found and request_id and found.launch.request_id != request_id
+        return None if is_other else found
 
     def runner_on(self, group: GroupName, session_id: SessionId) -> FakeRunner | None:
         """See Launcher."""

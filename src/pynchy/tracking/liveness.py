@@ -20,6 +20,7 @@ from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launcher, Runner
 from pynchy.model import GroupName, PendingQuestion, SessionId
 from pynchy.session import Unconfirmed
+from pynchy.wire import Lease
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class Liveness:
         self._looking: dict[GroupName, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._rests_until: dict[GroupName, float] = defaultdict(float)
         self._slow: set[GroupName] = set()
-        self._shared: dict[GroupName, list[tuple[str, SessionId]]] = {}
+        self._shared: dict[GroupName, list[tuple[str, Lease]]] = {}
 
     def launcher(self, group: GroupName) -> Launcher | None:
         """Return the group's launcher, if it has one."""
@@ -68,6 +69,10 @@ class Liveness:
         """True while a process holds a lease for the session: the one that asked, or any other."""
         return await self._look(pending.group, lambda: self._holds_lease(pending))
 
+    async def is_asker_seen(self, pending: PendingQuestion) -> bool:
+        """True if a process holds a lease that names the question's session."""
+        return await self._look(pending.group, lambda: self._names_session(pending))
+
     async def lives(self, group: GroupName, lease: str) -> bool:
         """True while somebody renews the lease."""
         mailbox = self._mailboxes.of(group)
@@ -78,8 +83,8 @@ class Liveness:
         mailbox = self._mailboxes.of(group)
         return await self._look(group, lambda: self._leases.of_session(mailbox, session_id))
 
-    async def live_leases(self, group: GroupName) -> list[tuple[str, SessionId]]:
-        """Return who is there, with their sessions.
+    async def live_leases(self, group: GroupName) -> list[tuple[str, Lease]]:
+        """Return who is there, with what their leases say.
 
         Of a group whose looks take long, what the last one found: one look serves all who ask.
         """
@@ -140,6 +145,11 @@ class Liveness:
             else:
                 self._slow.discard(group)
         return found
+
+    def _names_session(self, pending: PendingQuestion) -> bool:
+        mailbox, session_id = self._mailboxes.of(pending.group), pending.session_id
+        own = self._leases.is_live_for(mailbox, pending.lease, session_id)
+        return own or self._leases.is_session_live(mailbox, session_id)
 
     def _holds_lease(self, pending: PendingQuestion) -> bool:
         mailbox = self._mailboxes.of(pending.group)

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import GroupName, PendingQuestion, RequestId, SessionId
-from pynchy.pending.base import History, Key, OpenQuestions
+from pynchy.pending.base import History, Key, OpenQuestions, QuestionObserver
 from pynchy.session import Session, Unconfirmed
 from pynchy.tracking.tracker import SessionTracker
 
 log = logging.getLogger(__name__)
 
 
-class LostAnswers:
+class LostAnswers(QuestionObserver):
     """Marks what was handed over, and takes the mark away at a sign of life."""
 
     def __init__(
@@ -38,6 +38,10 @@ class LostAnswers:
         self.mailboxes = mailboxes
         # Answers whose receipt we had not noticed yet when their session gave a sign of life.
         self._followed: set[Key] = set()
+
+    def question_closed(self, pending: PendingQuestion) -> None:
+        """See QuestionObserver."""
+        self._followed.discard(pending.key)
 
     async def handed_over(self, pending: PendingQuestion, launch: str = "") -> None:
         """Remember, durably, that the session has the answer and nothing was heard of it since.
@@ -64,7 +68,8 @@ class LostAnswers:
         mailbox = self.mailboxes.of(group)
         for pending in self._questions.in_session(group, session_id):
             unnoticed = pending.ending is not None and pending.delivered is None
-            if unnoticed and await asyncio.to_thread(_has_answer, mailbox, pending):
+            has_it = unnoticed and await asyncio.to_thread(_has_answer, mailbox, pending)
+            if has_it and self._questions.get(pending.key):
                 self._followed.add(pending.key)
 
     async def to_restate(self, pending: PendingQuestion) -> list[PendingQuestion]:

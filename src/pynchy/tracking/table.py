@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pynchy import wire
-from pynchy.aio import LockMap
+from pynchy.aio import LockMap, finish
 from pynchy.errors import UnknownSession
 from pynchy.model import GroupName, SessionId
 from pynchy.safe_folder import Folder, UnsafeFile
@@ -117,6 +117,7 @@ class SessionTable:
         store: SessionStore,
         most: int,
         forgotten: Callable[[Session], None] = lambda _: None,
+        is_group: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._store = store
         self._most = most
@@ -125,6 +126,7 @@ class SessionTable:
         self._saving: LockMap[SessionKey] = LockMap()
         self._is_stuck = False
         self._forgotten = forgotten
+        self._is_group = is_group
 
     async def load(self) -> None:
         """Take up what an earlier host knew."""
@@ -153,16 +155,18 @@ class SessionTable:
         """Return the session with that id, or GROUP/ID, or with the only one that begins so.
 
         Agents choose these ids, so one that several groups' sessions fit is asked back: only a
-        group's own sessions are looked at after GROUP/. Of several, one that is `among` those in
-        question is meant if no other is. Raise UnknownSession if there is none, or several.
+        group's own sessions are looked at after GROUP/, be there none. Of several, one that is
+        `among` those in question is meant if no other is. Raise UnknownSession if there is none,
+        or several.
         """
         group, slash, session_id = target.partition("/")
         own = [s for s in self._known.values() if slash and s.group == group]
-        start = session_id if own else target
+        is_in_group = bool(own) or (bool(slash) and self._is_group(group))
+        start = session_id if is_in_group else target
         is_long = len(target) >= _MIN_PREFIX_LENGTH
         fitting = [
             s
-            for s in own or self._known.values()
+            for s in (own if is_in_group else self._known.values())
             if s.session_id == start or (is_long and s.session_id.startswith(start))
         ]
         fitting = [s for s in fitting if among(s)] or fitting
@@ -198,7 +202,8 @@ class SessionTable:
                 return
             self._unsaved.discard(key)
             try:
-                await self._store.keep(self._known[key])
+                # An older version must not be written after a newer one.
+                await finish(self._store.keep(self._known[key]))
             except BaseException:
                 self._unsaved.add(key)
                 raise

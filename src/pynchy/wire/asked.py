@@ -37,7 +37,7 @@ _SESSION_ID = r"^([^-\x00-\x1f\x7f][^\x00-\x1f\x7f]*)?$"
 SessionIdText = Annotated[str, StringConstraints(max_length=500, pattern=_SESSION_ID)]
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 _LONGEST_WHY = 300
-_MOST_SUGGESTIONS = 5
+_MAX_SUGGESTIONS = 5
 Id = Annotated[str, StringConstraints(pattern=rf"^{ID_PATTERN}$", max_length=64)]
 
 
@@ -121,7 +121,7 @@ def _cut(text: str) -> str:
 
 
 def _first(texts: list[str]) -> list[str]:
-    return texts[:_MOST_SUGGESTIONS]
+    return texts[:_MAX_SUGGESTIONS]
 
 
 # What is too long is no reason to ask nobody.

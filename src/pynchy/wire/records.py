@@ -51,6 +51,8 @@ def read_pending(data: bytes) -> PendingQuestion:
     for card in [card for card in value.get("cards", ()) if isinstance(card, dict)]:
         # Records of 0.1 do not say whether a card that failed may be there.
         card.setdefault("maybe_shown", card.get("state") == CardState.FAILED)
+    # Older hosts did not look whether the session lived; an asker of ours had a lease.
+    value.setdefault("asker_seen", bool(value.get("lease")))
     return _PENDING.validate_python(value, strict=False)
 
 
@@ -68,7 +70,7 @@ def pending_view(pending: PendingQuestion) -> dict[str, Any]:
     """Return the question as listings and the HTTP interface show it."""
     view = _pending_dict(pending)
     late = view.pop("late")
-    del view["digest"], view["lease"], view["home_host"]
+    del view["digest"], view["lease"], view["asker_seen"], view["home_host"]
     view["delivery_error"] = late["error"]
     view["delivery_attempts"] = late["attempts"]
     view["retry_at"] = late["retry_at"]
@@ -355,10 +357,15 @@ def _receipt_field(data: bytes, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a lease says: on which boot of which kernel its owner runs, and for which session."""
+    """What a lease says: on which boot of which kernel its owner runs, and for which session.
+
+    `agent` and `task` are what the owner calls itself.
+    """
 
     boot_id: str = ""
     session_id: str = ""
+    agent: str = ""
+    task: str = ""
 
 
 def read_lease(data: bytes) -> Lease:
@@ -368,11 +375,8 @@ def read_lease(data: bytes) -> Lease:
     except ValueError:
         return Lease()
     said = value if isinstance(value, dict) else {}
-    boot_id, session_id = said.get("boot_id"), said.get("session_id")
-    return Lease(
-        boot_id if isinstance(boot_id, str) else "",
-        session_id if isinstance(session_id, str) else "",
-    )
+    texts = (said.get(name) for name in ("boot_id", "session_id", "agent", "task"))
+    return Lease(*(text if isinstance(text, str) else "" for text in texts))
 
 
 def rejected_json(name: str, reason: str, at: datetime, content: bytes) -> bytes:

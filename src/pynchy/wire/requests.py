@@ -5,6 +5,7 @@ Strict about types, deaf to unknown fields, and bounded in size, depth and lengt
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from enum import StrEnum
@@ -140,8 +141,8 @@ def read_envelope(data: bytes, name: str) -> Envelope:
     request_id = usable_id(value.get("request_id")) or (
         named if "request_id" not in value else None
     )
-    if depth_of(value) > MAX_DEPTH:
-        raise MalformedRequest(f"nested deeper than {MAX_DEPTH} levels", request_id)
+    if why := why_unusable(value, MAX_DEPTH):
+        raise MalformedRequest(why, request_id)
     kind = value.get("type")
     if not isinstance(kind, str):
         raise MalformedRequest("type: a string is required", request_id)
@@ -224,6 +225,23 @@ def explain(exc: ValidationError) -> str:
     found = exc.errors(include_url=False, include_input=False, include_context=False)
     parts = [f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in found[:5]]
     return "; ".join(parts)
+
+
+def why_unusable(value: object, most_levels: int) -> str:
+    """Say why some JSON cannot be kept as it is read; empty if it can."""
+    if depth_of(value) > most_levels:
+        return f"nested deeper than {most_levels} levels"
+    # 1e999 is JSON, and is read as infinity, which nothing can be written with.
+    return "a number in it is too large" if _has_infinity(value) else ""
+
+
+def _has_infinity(value: object) -> bool:
+    level = [value]
+    while level:
+        if any(isinstance(item, float) and not math.isfinite(item) for item in level):
+            return True
+        level = [child for item in level for child in _children(item)]
+    return False
 
 
 def depth_of(value: object) -> int:

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from pynchy.errors import MalformedRequest
 from pynchy.model import Question
 from pynchy.wire.asked import Incoming, Label, OptionIn, QuestionIn, SessionIdText
-from pynchy.wire.requests import MAX_DEPTH, depth_of, explain
+from pynchy.wire.requests import MAX_DEPTH, explain, why_unusable
 
 Model = TypeVar("Model", bound=Incoming)
 RpcId = Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_length=200)]
@@ -110,8 +110,8 @@ def read_codex_message(data: bytes) -> CodexMessage:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as exc:
         raise MalformedRequest(f"not JSON: {exc}") from exc
-    if depth_of(value) > _MAX_TURN_DEPTH:
-        raise MalformedRequest(f"nested deeper than {_MAX_TURN_DEPTH} levels")
+    if why := why_unusable(value, _MAX_TURN_DEPTH):
+        raise MalformedRequest(why)
     return read_codex(CodexMessage, value)
 
 
@@ -151,8 +151,8 @@ def read_hook_event(data: bytes) -> HookEvent:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as exc:
         raise MalformedRequest(f"not JSON: {exc}") from exc
-    if depth_of(value) > MAX_DEPTH:
-        raise MalformedRequest(f"nested deeper than {MAX_DEPTH} levels")
+    if why := why_unusable(value, MAX_DEPTH):
+        raise MalformedRequest(why)
     try:
         return HookEvent.model_validate(value)
     except ValidationError as exc:

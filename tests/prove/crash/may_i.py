@@ -268,6 +268,7 @@ class GrantedLate(Late):
 class AtTheTerminal(Scenario):
     """Claude Code's terminal asks: its dialog and a person elsewhere, and the host is hit."""
 
+    by_mailbox = False
     outcome = "cleared"
 
     def __init__(self, stage: Stage) -> None:

@@ -65,6 +65,8 @@ class Scenario:
     # How it ends, and how that arrives.
     outcome: ClassVar[str] = "answered"
     delivered: ClassVar[str] = "live"
+    # Asked through the mailbox, so that an agent takes the answer there.
+    by_mailbox: ClassVar[bool] = True
     # The fault is aimed at the host's very first steps.
     from_start: ClassVar[bool] = False
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 async def test_a_host_killed_at_any_step_of_a_card_keeps_every_promise(tmp_path: Path) -> None:
     tell = Teller(tmp_path, 4)
-    steps = from_the_posting(await tell.steps(told_by(CLICK)))
+    steps = from_the_posting(await tell.steps(told_by(CLICK), CLICK.least))
 
     await tell.sweep((told_by(CLICK), (step,)) for step in steps)
 
@@ -24,7 +24,7 @@ async def test_a_host_killed_at_any_step_keeps_every_promise_however_it_is_answe
     tmp_path: Path, proof: Proof
 ) -> None:
     tell = Teller(tmp_path, 4)
-    whole = await asyncio.gather(*(tell.steps(told_by(kind)) for kind in OTHERS))
+    whole = await asyncio.gather(*(tell.steps(told_by(kind), kind.least) for kind in OTHERS))
     points = [
         (kind, step)
         for kind, passed in zip(OTHERS, whole, strict=True)

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 from tests.prove.conftest import SEED, Proof
 from tests.prove.crash import checks
-from tests.prove.crash.may_i import MAY_I, AtTheTerminal
+from tests.prove.crash.foreign import FOREIGN
+from tests.prove.crash.may_i import MAY_I
 from tests.prove.crash.scenarios import QUESTIONS, Run, Scenario
 from tests.prove.crash.stage import (
     FAULTS,
@@ -35,7 +36,7 @@ from tests.prove.crash.stage import (
     until,
 )
 
-SCENARIOS = QUESTIONS | MAY_I
+SCENARIOS = QUESTIONS | MAY_I | FOREIGN
 AT_ONCE = int(os.environ.get("CRASH_AT_ONCE", "2"))
 MAX_AT_PROVE = int(os.environ.get("CRASH_POINTS", "1000"))
 ONLY = os.environ.get("CRASH_POINT", "")
@@ -164,7 +165,7 @@ async def _check(scenario: Scenario, point: Point | None, hit: str) -> None:
         checks.check_started(stage, scenario.status, scenario.told, sessions)
     elif scenario.outcome == "refused":
         checks.check_refusal(stage, hit=hit, killed=killed)
-    elif not isinstance(scenario, AtTheTerminal):
+    elif scenario.by_mailbox:
         await stage.click("eve", "Yes")
         result = None
         if scenario.call is not None:

@@ -16,7 +16,13 @@ from tests.acceptance.support import Host, MailboxAgent
 from tests.prove.conftest import Proof
 from tests.prove.hostile import flooder
 from tests.prove.hostile.conftest import StartHost
-from tests.prove.hostile.watching import Bystander, Opened, is_healthy, resident_mib
+from tests.prove.hostile.watching import (
+    Bystander,
+    Opened,
+    figures_are_told,
+    is_healthy,
+    resident_mib,
+)
 from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.ipc.leases import MAX_LEASES
@@ -126,10 +132,10 @@ async def test_of_masses_of_files_a_bounded_number_is_ever_opened(
         for _ in range(2):
             await quiet.is_served()
             assert host.http("GET", "/api/agents").status == 200
-        code, line, _ = await host.cli("status", "--line")
+        is_told = await figures_are_told(host)
 
     leases = {name for name in opened.names if name.endswith(".lease")}
     assert 0 < len(leases) <= MAX_LEASES
     assert set(opened.names) - leases <= {""}
-    assert (code, "🤖" in line) == (0, True)
+    assert is_told
     assert await host.stop() == 0

@@ -8,6 +8,7 @@ path and beside it, is a stand-in that notes how it was called.
 import re
 import shlex
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.commands import parse
 from pynchy.permissions.offers import OFFERS
+from pynchy.permissions.origins import check_pattern
+from pynchy.permissions.patterns import PatternProblem
+from pynchy.permissions.programs import known_as
 from pynchy.permissions.rules import Decided, decide, derive, describe
 from pynchy.rule import Effect, Origin, Rule
 from pynchy.testing import NOON
@@ -41,6 +45,16 @@ DENIED = {"Bash(evil *)": ("evil",), "Bash(git push *)": ("git", "push")}
 PROGRAMS = ("git", "ls", "npm", "cat", "make", "evil", "tool")
 # The real ones, which run what they are told to.
 WRAPPERS = ("env", "xargs", "nice", "timeout", "nohup", "setsid", "find", "sh", "bash", "stdbuf")
+# The same, as other systems and versions call them.
+PYTHONS = ("python3.99", "python.exe", "pypy3.10", "Python3")
+OTHER_NAMES = {
+    **dict.fromkeys(("bash5", "bash-5.2", "bash-static", "BASH", "bash.exe"), "bash"),
+    "gxargs": "xargs",
+    "genv": "env",
+    "gfind": "find",
+    "gtimeout": "timeout",
+    **dict.fromkeys(PYTHONS, sys.executable),
+}
 PLAIN = ("git status", "git log", "git log -1", "ls", "ls -l a", "npm run test", "cat 'a b'")
 EVIL = ("evil", "evil x", "git push", "./git status", "git log; evil", "tool", "./ls")
 WORDS = (
@@ -168,6 +182,14 @@ WAYS = (
         "@|",
     ),
 )
+# The same through a program that is not known by the name that lists have, or that runs a text.
+WAYS += (
+    *("bash5 -c '@'", "bash-5.2 -ec '@'", "bash-static -c '@'", "BASH -c '@'", "bash.exe -c '@'"),
+    *("genv @", "genv A=b @", "gtimeout 9 @", "echo a | gxargs @", "echo '@' | bash5"),
+    *("find . -maxdepth 0 -exec sh -c '@' ;", "find . -maxdepth 0 -exec sh -c '@' \\;"),
+    *("gfind . -maxdepth 0 -exec @ \\;", "gfind . -maxdepth 0 -exec bash5 -c '@' +"),
+    *(f"{python} -c \"import os; os.system('@')\"" for python in PYTHONS),
+)
 DAMAGE = " \t\n\r'\"\\$`;&|<>(){}[]*?!#~=^%@\0\x01\u2028é"
 
 
@@ -197,6 +219,10 @@ class Shell:
             real = next((p for d in ("/usr/bin", "/bin") if (p := Path(d, name)).exists()), None)
             if real:
                 (self.path / name).symlink_to(real)
+        for name, program in OTHER_NAMES.items():
+            target = Path(program) if "/" in program else self.path / program
+            if target.exists():
+                (self.path / name).symlink_to(target)
         for name in ("a", "-l", "push", "status;evil", "$(evil)"):
             (self.work / name).write_text("evil\n")
 
@@ -312,7 +338,9 @@ def try_line(shell: Shell, line: str) -> int:
     if not (by_name or by_all) or "\0" in line:
         return 0
     ran, made = shell.run(line)
-    assert not made, f"{line!r} is allowed and makes {made}"
+    # A rule for every line lets a program in Python in, which may write.
+    is_code = not by_name and any(words[0] in PYTHONS for words in parse(line))
+    assert not made or is_code, f"{line!r} is allowed and makes {made}"
     if by_name:
         assert all(map(is_named, ran)), f"{line!r} is allowed and runs {ran}"
     if by_all:
@@ -320,7 +348,9 @@ def try_line(shell: Shell, line: str) -> int:
             slipped = [words for words in ran if words[: len(denied)] == denied]
             assert not slipped, f"{line!r} is allowed and runs {slipped}"
     read = parse(line)
-    if not any(words[0] in WRAPPERS for words in read):  # find may run others, as a rule may allow
+    if not any(
+        words[0] in {*WRAPPERS, *OTHER_NAMES} for words in read
+    ):  # find may run others, as a rule may allow
         more = Counter(ran) - Counter(read)
         assert not more, f"{line!r} was not read as what it runs: {more}"
     return len(ran)
@@ -404,6 +434,122 @@ def test_a_rule_of_a_card_lets_in_no_option_that_is_not_listed(proof: Proof) -> 
 
     assert allowed > count // 50, "the words are too odd to prove anything"
     proof.report("fuzz: offered rules", inputs=count, allowed=allowed, seed=SEED)
+
+
+# Each runs what its arguments say.
+RUNNERS = (
+    *("python", "pypy", "perl", "ruby", "node", "php", "lua", "tclsh", "bash", "zsh", "ksh", "sed"),
+    *("vim", "psql", "make", "gcc", "uv", "tsx", "gdb", "xargs", "java", "bsdtar", "pipx", "awk"),
+)
+VERSIONS = (
+    "",
+    "3",
+    "3.11",
+    "5.36",
+    "-5.2",
+    "20",
+    "-18",
+    "3.13t",
+    "3.11-dbg",
+    "8.2-cgi",
+    "2.0.0-rc1",
+)
+BUILDS = ("", "", ".exe", "-static", ".real", ".EXE")
+FOLDERS = ("", "", "/usr/bin/", "/opt/x/bin/", "./")
+TO_SCRIPT = ("build.py", "./build.py", "-c x", "-e x", "-x y", "/srv/app/build.py", "")
+
+
+def draw_name(chance: Draw) -> str:
+    """Return a program as some system calls it."""
+    name = RUNNERS[chance.below(len(RUNNERS))] + VERSIONS[chance.below(len(VERSIONS))]
+    name += BUILDS[chance.below(len(BUILDS))]
+    cased = (name, name, name.upper(), name.title())[chance.below(4)]
+    return FOLDERS[chance.below(len(FOLDERS))] + cased
+
+
+def refuses_star(name: str) -> bool:
+    try:
+        check_pattern(Effect.ALLOW, f"Bash({name} *)")
+    except PatternProblem:
+        return True
+    return False
+
+
+def test_no_other_name_of_a_program_slips_past_the_lists(proof: Proof) -> None:
+    count = proof.choose(sample=1_500, prove=20_000, everything=200_000)
+
+    for number in range(count):
+        chance = Seeded(SEED * 15_485_863 + number)
+        name = draw_name(chance)
+        assert refuses_star(name), f"Bash({name} *) is taken"
+        line = f"{name} {TO_SCRIPT[chance.below(len(TO_SCRIPT))]}"
+        offered = derive(ToolCall("claude", "Bash", {"command": line}, "/srv/app"))
+        assert offered is None or "*" not in offered, f"{line!r} is offered {offered!r}"
+        is_python = bool({"python", "pypy"} & {*known_as(name)})
+        answers = ("-m pynchy approve ab2c", "run pynchy approve ab2c", "-Impynchy deny ab2c")
+        for answer in answers if is_python else answers[:2]:
+            assert not allows(WIDE, f"{name} {answer}"), f"{name} {answer}"
+
+    proof.report("fuzz: names of programs", inputs=count, seed=SEED)
+
+
+# All that may be let in behind `program *`: what looks, builds, tests, or writes words to a forge.
+HARMLESS = {
+    "npm": "ls list la ll view info show v outdated explain why audit search fund root prefix bin "
+    "ping whoami query sbom",
+    "pnpm": "list ls why outdated audit licenses root bin view info",
+    "yarn": "info why",
+    "bun": "test outdated why info audit",
+    "deno": "test bench check fmt lint info doc types",
+    "pip": "list show freeze check inspect index debug hash help",
+    "cargo": "build check test bench doc clippy fmt tree metadata search info version fetch update "
+    "locate-project pkgid read-manifest verify-project clean generate-lockfile",
+    "go": "build test vet list fmt doc version fix clean help",
+    "kubectl": "get describe logs top version explain api-resources api-versions cluster-info "
+    "events wait options",
+    "systemctl": "status show cat list-units list-unit-files list-timers list-sockets list-jobs "
+    "list-dependencies list-machines list-paths list-automounts is-active is-enabled is-failed "
+    "is-system-running get-default show-environment whoami",
+    "gh": "pr issue run repo release workflow label search gist status project cache ruleset org "
+    "version",
+    "docker": "ps images logs inspect version info stats port diff history top events search wait",
+}
+SUBCOMMANDS = (
+    *("run", "exec", "install", "add", "start", "stop", "test", "restart", "publish", "config"),
+    *("delete", "apply", "create", "edit", "set", "uncordon", "reload", "condreload", "clone"),
+    *("download", "upload", "alias", "init", "ci", "rebuild", "link", "remove", "build", "get"),
+    *("status", "list", "view", "generate", "tool", "attach", "cp", "push", "pull"),
+)
+
+
+def draw_subcommand(chance: Draw, program: str) -> str:
+    """Return a word near one that the program knows: shortened, misspelt, an abbreviation."""
+    known = (*SUBCOMMANDS, *HARMLESS[program].split())
+    word = known[chance.below(len(known))]
+    at = chance.below(len(word))
+    ways = (
+        *(word, word[: at + 1], word[:at] + word[at + 1 :], word[:at] + word[at] + word[at:]),
+        *(word[:at] + word[at : at + 2][::-1] + word[at + 2 :], f"{word}-x", word.upper()),
+        *(word[at:], f"+{word}", f"./{word}", f"{word}.ts"),
+    )
+    return ways[chance.below(len(ways))]
+
+
+def test_a_star_lets_in_no_subcommand_that_is_not_known(proof: Proof) -> None:
+    count, allowed = proof.choose(sample=3_000, prove=40_000, everything=400_000), 0
+    programs = sorted(HARMLESS)
+
+    for number in range(count):
+        chance = Seeded(SEED * 32_452_843 + number)
+        program = programs[chance.below(len(programs))]
+        word = draw_subcommand(chance, program)
+        if word and allows(_rules(allow=[f"Bash({program} *)"]), shlex.join((program, word))):
+            allowed += 1
+            is_channel = program == "cargo" and word.startswith("+")
+            assert is_channel or word in HARMLESS[program].split(), f"{program} {word}"
+
+    assert allowed > count // 50, "the words are too odd to prove anything"
+    proof.report("fuzz: subcommands", inputs=count, allowed=allowed, seed=SEED)
 
 
 @pytest.mark.timeout(7_200)

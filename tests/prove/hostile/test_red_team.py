@@ -22,6 +22,7 @@ from tests.prove.hostile.watching import (
     cpu_seconds,
     descriptors,
     disk_bytes,
+    figures_are_told,
     files_below,
     resident_mib,
 )
@@ -185,9 +186,7 @@ def foreign_troubles(host: Host) -> list[str]:
 async def is_told(host: Host) -> None:
     """Whoever looks at the host's figures gets them, also in a status bar."""
     assert host.http("GET", "/api/status").status == 200
-    code, line, _ = await host.cli("status", "--line")
-    assert code == 0
-    assert "🤖" in line, line
+    assert await figures_are_told(host)
 
 
 async def cost_of_serving(host: Host, other: Bystander) -> float:

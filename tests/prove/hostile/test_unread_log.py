@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.support import Host
 from tests.prove.conftest import Proof
 from tests.prove.hostile.test_flood import flooding
-from tests.prove.hostile.watching import Bystander
+from tests.prove.hostile.watching import Bystander, figures_are_told
 
 OpenLog = Callable[[], AbstractContextManager[int]]
 
@@ -64,8 +64,7 @@ async def test_a_log_that_takes_nothing_delays_no_answer_and_no_end(
                 for _ in range(trips):
                     await other.is_served()
                 assert host.http("GET", "/api/status").status == 200
-            code, line, _ = await host.cli("status", "--line")
-            assert (code, "🤖" in line) == (0, True)
+            assert await figures_are_told(host)
             await host.restart()
             await other.is_served()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import struct
 import threading
@@ -99,6 +100,14 @@ def is_healthy(host: Host) -> bool:
     """Say whether the host runs, answers, and finds nothing wrong."""
     alive = host.process is not None and host.process.poll() is None
     return alive and host.http("GET", "/healthz", headers={}).body["status"] == "ok"
+
+
+async def figures_are_told(host: Host) -> bool:
+    """Say whether a person and a status bar are told that agents are there, and soon enough."""
+    code, told, _ = await host.cli("status", "--json")
+    line_code, line, _ = await host.cli("status", "--line")
+    is_soon = line_code == 0 and "\N{WARNING SIGN}" not in line
+    return is_soon and code == 0 and json.loads(told)["agents"] > 0
 
 
 class Bystander:

@@ -14,6 +14,8 @@ from tests.unit.agent.test_cores import MAILBOX, SERVER
 from agent_runner import cores
 from agent_runner.asking import Answer, Outcome, RequestId, Result
 from agent_runner.cores import base
+from agent_runner.cores._calls import read_call
+from agent_runner.cores.base import Fields
 from agent_runner.errors import SessionUnknown
 
 START = base.Start("s1", MAILBOX, None, False, SERVER, {"PYNCHY_TASK": "it"}, ("gem", "--acp"))  # noqa: FBT003 - as the runner makes it
@@ -292,6 +294,50 @@ def test_a_command_that_needs_another_folder_is_still_a_command(program: Program
     wanted = program.wants(toolCallId="c1", kind="other", title="touch /x/a", rawInput=given)
 
     assert (wanted.tool, wanted.input) == ("Bash", given)
+
+
+def edited(old: str, new: str, **given: Any) -> Fields:
+    change = {"type": "diff", "path": "/w/a", "oldText": old, "newText": new}
+    return read_call({"kind": "edit", "rawInput": given, "content": [change]}, "/w")[1]
+
+
+@pytest.mark.parametrize("ends", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
+def test_a_comment_that_was_made_code_showed_an_empty_diff(ends: str) -> None:
+    told = edited(f"# see{ends}rm -r ~\n", "# see\nrm -r ~\n")
+
+    assert f"\n-# see{ends}rm -r ~\n+# see\n+rm -r ~\n" in told["diff"]
+
+
+def test_a_change_of_the_last_newline_showed_an_empty_diff() -> None:
+    assert edited("x\n", "x")["diff"].endswith("\n x\n-")
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        "-a\n+b\n+++ evil",
+        "@@ -1 +1 @@\n-a\n+b\n+++ evil",
+        "--- a\n+++ a\n@@ -1 +1 @@\n-a\n+b\n--- c",
+        "-a\n+b\x0c",
+        "-a\n+ b",
+        "-a\n+b ",
+        " -a\n+b",
+    ],
+)
+def test_a_diff_that_said_more_than_the_change_was_left_out(diff: str) -> None:
+    assert edited("a", "b", diff=diff)["diff_"] == diff
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        "Index: a\n===\n--- a\n+++ a\n@@ -1,2 +1,2 @@\n def f():\n-  x\n+  y\n",
+        # As OpenCode has it: without the blanks that all of its lines begin with.
+        "--- a\n+++ a\n@@ -2 +2 @@\n-x\n+y",
+    ],
+)
+def test_a_diff_that_says_the_same_is_told_once(diff: str) -> None:
+    assert set(edited("def f():\n  x\n", "def f():\n  y\n", diff=diff)) == {"file_path", "diff"}
 
 
 def test_changes_of_several_files_are_one_diff_and_no_single_file(program: Program) -> None:

@@ -12,7 +12,16 @@ import pytest
 from tests.unit.agent.conftest import Mailbox
 from tests.waiting import until
 
-from agent_runner.asking import Asker, Outcome, Question, Request, RequestId, _asker, ask
+from agent_runner.asking import (
+    Asker,
+    Outcome,
+    Question,
+    Request,
+    RequestId,
+    Result,
+    _asker,
+    ask,
+)
 from agent_runner.asking._asker import safe_wait
 from agent_runner.asking._waiter import Observing, Waiter
 from agent_runner.errors import BadArguments, MailboxMissing
@@ -152,6 +161,80 @@ async def test_what_a_resumed_session_got_is_not_collected(mailbox: Mailbox) -> 
         mailbox.respond(pending.request_id)
 
         assert asker.collect() == ()
+
+
+def left_by_an_earlier_process(mailbox: Mailbox, request_id: str, session_id: str = "s1") -> None:
+    """Have an answer lie there, long enough that no call waits for it."""
+    mailbox.respond(request_id, session_id=session_id)
+    os.utime(mailbox.responses / f"{request_id}.json", (0, 0))
+
+
+async def test_one_file_that_could_not_be_opened_hid_an_answer_for_good(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by_an_earlier_process(mailbox, "q1")
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    async with Asker(mailbox.path, session_id="s1") as asker:
+        with monkeypatch.context() as patch:
+            patch.setattr("agent_runner.asking.mailbox.read_small", fail)
+            nothing = asker.collect()
+        found = asker.collect()
+
+    assert nothing == ()
+    assert [result.request_id for result in found] == ["q1"]
+
+
+async def test_an_answer_that_somebody_had_taken_was_hidden_when_its_receipt_was_taken_back(
+    mailbox: Mailbox,
+) -> None:
+    left_by_an_earlier_process(mailbox, "q1")
+    receipt = mailbox.tasks / "q1.received"
+    receipt.write_text('{"v": 1, "by": "waiter", "lease": "dead"}')
+
+    async with Asker(mailbox.path, session_id="s1") as asker:
+        taken = asker.collect()
+        receipt.unlink()
+        found = asker.collect()
+
+    assert taken == ()
+    assert [result.request_id for result in found] == ["q1"]
+
+
+async def test_an_answer_that_was_lost_to_a_taker_that_died_is_collected_after_all(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by_an_earlier_process(mailbox, "q1")
+    receipt = mailbox.tasks / "q1.received"
+    read = _asker.Mailbox.read_response
+
+    def taken_meanwhile(self: _asker.Mailbox, request_id: RequestId) -> Result | None:
+        receipt.touch()
+        return read(self, request_id)
+
+    async with Asker(mailbox.path, session_id="s1") as asker:
+        with monkeypatch.context() as patch:
+            patch.setattr(_asker.Mailbox, "read_response", taken_meanwhile)
+            lost = asker.collect()
+        receipt.unlink()
+        found = asker.collect()
+
+    assert lost == ()
+    assert [result.request_id for result in found] == ["q1"]
+
+
+def test_what_another_session_asked_is_read_once(
+    mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by_an_earlier_process(mailbox, "q1", "another")
+    files, known = _asker.Mailbox(mailbox.path), set[str]()
+    assert files.untaken("s1", known) == []
+
+    monkeypatch.setattr("agent_runner.asking.mailbox.read_small", pytest.fail)
+
+    assert files.untaken("s1", known) == []
 
 
 async def test_no_other_call_takes_what_a_waiting_call_is_about_to_take(mailbox: Mailbox) -> None:

@@ -114,6 +114,33 @@ def test_claude_calls_the_hook_before_the_one_tool_that_asks(
     assert "--settings" not in cores.load("claude").command(start()).argv
 
 
+HOOK = base.HookCommand(("hook",), "ask_user", 90.0, {})
+BUILT_IN = replace(HOOK, tool="AskUserQuestion")
+
+
+@pytest.mark.parametrize(
+    ("hook", "goes_on", "blocks"),
+    [
+        (None, False, False),
+        (HOOK, False, False),
+        (HOOK, True, True),
+        (BUILT_IN, False, True),
+        (BUILT_IN, True, True),
+    ],
+)
+def test_permissions_block_where_claude_goes_on_from_parking_or_asks_with_its_own_tool(
+    hook: base.HookCommand | None, *, goes_on: bool, blocks: bool
+) -> None:
+    command = cores.load("claude").command(replace(start(), hook=hook, goes_on=goes_on))
+
+    # Only what is told to the runner can be parked by it; a call of our tool waits for its answer.
+    asked_by = "mcp__pynchy__permissions" if blocks else "stdio"
+    server = json.loads(after(command.argv, "--mcp-config"))["mcpServers"]["pynchy"]
+    assert after(command.argv, "--permission-prompt-tool") == asked_by
+    assert (command.talk is None) is blocks
+    assert (server["env"].get("PYNCHY_PERMISSIONS") == "1") is blocks
+
+
 def test_claude_is_told_of_our_server_alone_and_of_its_limit() -> None:
     command = cores.load("claude").command(start())
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.agent_support import connect, text_of
 from tests.unit.agent.conftest import Mailbox as Folders
 
 from agent_runner.hooks import claude
@@ -16,6 +17,7 @@ class Hook:
 
     def __init__(self, mailbox: Folders, state: Path) -> None:
         self.mailbox = mailbox
+        self.state = state
         self._environ = {"PYNCHY_STATE_DIR": str(state)}
 
     def fire(self, event: str, session_id: str = "s1", **fields: Any) -> None:
@@ -86,6 +88,67 @@ def test_what_somebody_else_took_meanwhile_stays_theirs(hook: Hook) -> None:
     hook.fire("Stop")
 
     assert "claim" in (hook.mailbox.tasks / "q1.received").read_text()
+
+
+async def next_result(hook: Hook, session_id: str = "s1", **arguments: Any) -> str:
+    """Have the session's model call a tool of ours, and return what it reads."""
+    given = {"request_id": "other", "timeout": 0, **arguments}
+    named = {"PYNCHY_SESSION_ID": session_id, "PYNCHY_STATE_DIR": str(hook.state)}
+    async with connect(hook.mailbox.path, **named) as client:
+        return text_of(await client.call_tool("check_answer", given))
+
+
+REPEATED = "Do not apply it a second time. (question q1)"
+
+
+async def test_a_reopened_session_learned_of_an_answer_twice_as_if_it_were_two(hook: Hook) -> None:
+    hook.answer("q1", "s1")
+    hook.fire("SessionStart", source="resume")
+
+    told = await next_result(hook)
+    again = await next_result(hook)
+    hook.fire("Stop")
+
+    assert "Answer: Yes" in told
+    assert REPEATED in told
+    assert "Answer: Yes" not in again
+    assert hook.mailbox.names("q1.*") == ["q1.passed", "q1.received"]
+
+
+async def test_an_answer_that_is_asked_for_says_that_it_was_told_at_the_start(hook: Hook) -> None:
+    hook.answer("q1", "s1")
+    hook.fire("SessionStart", source="resume")
+
+    assert REPEATED in await next_result(hook, request_id="q1")
+
+
+async def test_an_answer_that_came_after_the_start_is_no_repetition(hook: Hook) -> None:
+    hook.answer("q1", "s1")
+    hook.fire("SessionStart", source="resume")
+    hook.answer("q2", "s1")
+    hook.answer("q3", "s2")
+
+    own, other = await next_result(hook), await next_result(hook, "s2")
+
+    assert own.count("Answer: Yes") == 2
+    assert own.count("a second time") == 1
+    assert "question q2" not in own
+    assert "a second time" not in other
+
+
+async def test_what_an_earlier_start_told_is_no_repetition_if_the_last_one_did_not(
+    hook: Hook,
+) -> None:
+    hook.answer("q1", "s1")
+    hook.fire("SessionStart")
+    (hook.mailbox.tasks / "q1.received").write_text('{"v": 1, "by": "waiter", "lease": "dead"}')
+    hook.fire("SessionStart", source="resume")
+    (hook.mailbox.tasks / "q1.received").unlink()
+
+    told = await next_result(hook)
+
+    assert "Answer: Yes" in told
+    assert "a second time" not in told
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from tests.unit.cli.test_terminal import at_terminal
 
 from pynchy.cli.agent_views import HostTool
 from pynchy.cli.agents import agents_screen
-from pynchy.model import GroupName
+from pynchy.model import GroupName, Urgency
 from pynchy.sources.base import AgentState
 
 # How long ago something was that has just been done.
@@ -81,6 +81,26 @@ def test_agents_are_listed_by_source_and_group_with_what_each_does(host: SeeingH
     ]
 
 
+def test_what_is_asked_at_its_own_screen_is_told_in_full_where_there_is_room(
+    host: SeeingHost,
+) -> None:
+    asked = {"text": "May I, with a merge?", "options": ("Yes", "No")}
+    more = {"agent": "Executor", "urgency": Urgency.HIGH}
+    host.agents = [
+        seen("asker", AgentState.WAITING, asks=(question("Merge?", **asked, **more),)),
+        seen("other", AgentState.WAITING, asks=(question("Go?", urgency=Urgency.LOW),)),
+    ]
+    views = host.client.agents()
+
+    assert drawn(views)[1:] == [
+        "  🔔 asker  waiting on you",
+        "     └ at its own screen  “Merge?”  urgent  Executor: May I, with a merge? (Yes / No)",
+        "  🔔 other  waiting on you",
+        "     └ at its own screen  “Go?”",
+    ]
+    assert drawn(views, width=50)[2] == "     └ at its own screen  “Merge?”  urgent  Execu…"
+
+
 def test_agents_of_one_program_are_told_apart_by_where_they_work(host: SeeingHost) -> None:
     named = {"source": "opencode", "group": GroupName("opencode")}
     host.agents = [
@@ -106,6 +126,12 @@ def test_a_guess_is_called_one_for_each_tool(host: SeeingHost) -> None:
         "     🔧 may need permission (a guess)  bash: x",
         "     🔧 1h 5m  bash: make test",
     ]
+
+
+def test_of_a_program_that_is_only_connected_it_says_that_nothing_is_known() -> None:
+    row = {"group": "g", "agent": "claude", "task": "shop", "state": "idle", "guessed": True}
+
+    assert drawn([row])[1:] == ["  ⚪ claude  shop  connected; what it does is not known"]
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_what_a_found_server_does_is_a_warning(
 ) -> None:
     told = "OpenCode at http://127.0.0.1:4096: it floods its event stream"
     host.stop()
-    monkeypatch.setattr("pynchy.host.Host._warnings", lambda _: [told])
+    monkeypatch.setattr("pynchy.host.RunningSources.warnings", lambda _: [told])
     host.start()
 
     code, found = examine(run)

@@ -61,6 +61,7 @@ def test_programs_get_json(host: Host, run: Run) -> None:
             "agents_waiting": 0,
             "agents_working": 0,
             "agents_idle": 0,
+            "agents_unknown": 0,
             "waiting": 1,
             "urgent": 0,
             "undelivered": 0,

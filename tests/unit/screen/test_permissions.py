@@ -87,3 +87,18 @@ async def test_a_click_chooses_this_session_and_enter_agrees(desk: Desk) -> None
 
         ending = await desk.ended(person, short_id)
         assert ending["answers"][0]["values"] == ["session"]
+
+
+async def test_a_reason_is_written_beside_deny_and_reaches_the_model(desk: Desk) -> None:
+    short_id = await may_i(desk, command="git push")
+
+    async with desk.sit_down() as person:
+        await person.look_at("( ) Allow once", "( ) Deny")
+        await person.mark("3", "(•) Deny")
+        await person.press("w")
+        await person.type("too risky")
+        await person.press("ctrl+enter")
+
+        ending = await desk.ended(person, short_id)
+        [answer] = ending["answers"]
+        assert (answer["values"], answer["text"]) == (["deny"], "too risky")

@@ -11,16 +11,16 @@ from agent_runner.asking.wire import whole
 from agent_runner.cores.base import Fields, items_of, text_of
 
 LONGEST = 300
-MOST_SUGGESTIONS = 5
+MAX_SUGGESTIONS = 5
 _RULES = frozenset({"addRules", "replaceRules"})
 
 
 def read_why(told: Fields) -> WhyAsked | None:
     """Return why, from its request for a permission or the payload of its hook; None: not told."""
     suggested = [text for one in items_of(told, "permission_suggestions") for text in _said(one)]
-    if len(suggested) > MOST_SUGGESTIONS:
-        left = len(suggested) - MOST_SUGGESTIONS + 1
-        suggested = [*suggested[: MOST_SUGGESTIONS - 1], f"and {left} more"]
+    if len(suggested) > MAX_SUGGESTIONS:
+        left = len(suggested) - MAX_SUGGESTIONS + 1
+        suggested = [*suggested[: MAX_SUGGESTIONS - 1], f"and {left} more"]
     why = WhyAsked(
         _cut(text_of(told, "decision_reason")),
         _cut(text_of(told, "blocked_path")),

@@ -1,8 +1,8 @@
 """Ask a person what a program waits for, in a thread of its own for each request.
 
-It waits for leave to make a call, or for answers. What is asked stays open when the program ends
-or nobody answers in time: a person may still say yes, and the session hears of it later. A program
-that gives the call up takes its question back.
+It waits for permission to make a call, or for answers. What is asked stays open when the program
+ends or nobody answers in time: a person may still say yes, and the session hears of it later. A
+program that gives the call up takes its question back.
 """
 
 import threading

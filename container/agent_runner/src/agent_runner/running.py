@@ -27,7 +27,7 @@ from agent_runner.session_ids import SessionIds
 
 TYPE_EVENT = "session:event"
 # A model that tries again and again what a rule denies would never end by itself.
-MOST_DENIED = 100
+MAX_DENIED = 100
 
 _MAX_DETAIL_CHARACTERS = 500
 
@@ -326,7 +326,7 @@ class _Run:
         if call_id not in self._denied:
             self.tell(Event.DENIED, detail)
         self._denied[call_id] = detail
-        if len(self._denied) >= MOST_DENIED:
+        if len(self._denied) >= MAX_DENIED:
             tried = f"{len(self._denied)} calls were not allowed, and it goes on: {detail}"
             self._give_up(Exit.FAILED, f"{self._job.program} was stopped: {tried}")
 

@@ -37,7 +37,7 @@ _NEW_APP = "https://api.slack.com/apps?new_app=1&manifest_json="
 _SECONDS = 20.0
 # A rotated token has another head.
 _BOT_TOKENS = ("xoxb-", "xoxe.xoxb-")
-_LOOK_AGAIN = "see whether the chat is the right one and the bot may post there"
+_CHECK_CHAT = "see whether the chat is the right one and the bot may post there"
 _INVITE = "invite the bot there (/invite @pynchy)"
 _FIXES = {
     "not_in_channel": _INVITE,
@@ -182,7 +182,7 @@ async def _look_at_chat(web: Web, group: str, jid: str, *, post: bool) -> Findin
         if post:
             await web.post(channel, thread, _test_card(group), group=GroupName(group))
     except Refused as exc:
-        return problem(check, f"{jid}: {exc}", _FIXES.get(exc.error, _LOOK_AGAIN))
+        return problem(check, f"{jid}: {exc}", _FIXES.get(exc.error, _CHECK_CHAT))
     except ChannelUnavailable as exc:
         return problem(check, f"{jid}: {exc}", "try again later")
     return fine(check, name + (", and a test card is there" if post else ""))

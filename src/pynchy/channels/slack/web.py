@@ -158,7 +158,7 @@ class TooFast(NotShown):
 
 
 class TokenRefused(NotShown):
-    """Slack refuses the token, until somebody mends that."""
+    """Slack refuses the token, until somebody fixes that."""
 
 
 class Web:

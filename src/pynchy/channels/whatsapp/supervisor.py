@@ -37,7 +37,7 @@ class NotSent(NotShown):
 
 
 class CannotSend(NotSent, CannotShow):
-    """The message was surely not sent, and will not be before a person has mended something."""
+    """The message was surely not sent, and will not be before a person has fixed something."""
 
 
 class ChildListener(Protocol):

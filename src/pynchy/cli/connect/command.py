@@ -233,7 +233,8 @@ def _plan(  # noqa: PLR0913 - what the options say
     hooks = None
     if place.program == CLAUDE:
         known = find_hooks(place, os.environ)
-        words, url = tuple(hook_words(command, told.group)), find_url(data, config, known)
+        words = tuple(hook_words(command, told.group))
+        url = find_url(data, config, known, place.scope)
         waiting = data.path / WAITING_FILE
         wanted = PermissionHooks(way or find_way(known), words, waiting, url)
         hooks = _hooks(told, place, data, wanted, _boxes(config, data))

@@ -23,7 +23,8 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 from pynchy.channels.loading import load_settings
 from pynchy.cli.connect.json_text import JsonText
-from pynchy.cli.connect.programs import CLAUDE
+from pynchy.cli.connect.programs import CLAUDE, Scope
+from pynchy.config import is_loopback
 from pynchy.data_dir import DataFolder
 from pynchy.errors import ConfigError, NoHost
 from pynchy.http.hook_keys import (
@@ -43,6 +44,9 @@ _BEARER = "Bearer "
 NO_KEY_YET = PREFIX + "0" * 64
 # As long as a call of our tools may wait: a day.
 _SECONDS = 86_400
+# What a repository has in its folder. What is ignored is asked of git, whose list jj heeds, too.
+_IGNORING_AS_GIT = frozenset({".git", ".jj"})
+_REPOSITORIES = (*_IGNORING_AS_GIT, ".hg", ".svn", ".sl", ".bzr", ".pijul", "_darcs", ".fslckout")
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - where a host may listen
 
 
@@ -112,20 +116,35 @@ def plan_hooks(
     return replace(wanted, key=HookKeys(data).find(group) or NO_KEY_YET), ""
 
 
-def find_url(data: DataFolder, config: Path | None, text: JsonText) -> str:
-    """Return where the hook reaches the host: the one that runs, else as written, else as set."""
+def find_url(data: DataFolder, config: Path | None, text: JsonText, scope: Scope) -> str:
+    """Return where the hook reaches the host: the one that runs, else as written, else as set.
+
+    As written only where that is this machine, or where the host is set to listen, in a file that
+    is the person's own: a project's may come from anybody, and the key must not go to them.
+    """
     try:
         return _on_this_machine(data.host().url)
     except NoHost:
         pass
-    if known := hook_url(text):
-        return known
     try:
         http = load_settings(config).http
     except ConfigError:
         return ""  # serve will say what is wrong with them
+    known = hook_url(text) if scope is Scope.USER else ""
+    if known and _is_plain(known, http.host):
+        return known
     host = f"[{http.host}]" if ":" in http.host else http.host
     return _on_this_machine(f"http://{host}:{http.port}") if http.port else ""
+
+
+def _is_plain(url: str, host: str) -> bool:
+    """True if it is such an address as is written here, of this machine or that host."""
+    try:
+        name = urlsplit(url).hostname or ""
+        is_ours = url == _on_this_machine(url)
+    except ValueError:
+        return False
+    return is_ours and (is_loopback(name) or name == host)
 
 
 def find_way(text: JsonText) -> Way:
@@ -167,7 +186,8 @@ def why_no_key(path: Path, boxes: Sequence[Path] = ()) -> str:
     real = path.resolve()
     if leads_through(real, boxes):
         return f"{path} lies where an agent in a box can read it"
-    if not any((folder / ".git").exists() for folder in real.parents) or _is_ignored(real, boxes):
+    kinds = {kind for kind in _REPOSITORIES for folder in real.parents if (folder / kind).exists()}
+    if not kinds or (kinds <= _IGNORING_AS_GIT and _is_ignored(real, boxes)):
         return ""
     return f"{path} lies in a repository that does not ignore it, and no key belongs there"
 

@@ -287,12 +287,14 @@ def _check_permissions(
         yield problem(check, f"{path}: it holds the hook's key, and {why}", _fix(place))
     elif key and path.stat().st_mode & _OTHERS:
         yield warning(check, f"{path}: others can read the hook's key", f"run: chmod go= {path}")
-    elif key and url != find_url(data, None, text):
-        detail = f"{path}: the hook asks at {url}, and the host is at {find_url(data, None, text)}"
+    elif key and url != (own := find_url(data, None, text, place.scope)):
+        detail = f"{path}: the hook asks at {url}, and the host is at {own}"
         yield problem(check, detail, _fix(place))
     else:
         way = "over HTTP" if key else "by a command"
-        detail = f"what its dialog asks is asked elsewhere as well, {way}; auto mode asks nobody"
+        detail = (
+            f"a hook is set up to ask elsewhere what its dialog asks, {way}; auto mode asks nobody"
+        )
         yield fine(check, detail)
 
 

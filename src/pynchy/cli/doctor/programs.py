@@ -49,7 +49,7 @@ _ASKING_NOBODY = frozenset({"auto", "bypassPermissions", "dontAsk"})
 def check_claude_code(
     environ: Mapping[str, str], project: Path, boxes: Sequence[Path] = ()
 ) -> Iterator[Finding]:
-    """Say of the installed version whether its calls wait, and whether it asks for permissions.
+    """Say of the installed version whether it is set to wait, and whether it asks for permissions.
 
     `boxes` are folders where agents may have put programs, which are not run.
     """
@@ -91,9 +91,11 @@ def _waiting(version: Version | None, environ: Mapping[str, str], project: Path)
         detail = f"{BACKGROUND_VARIABLE}: {path or own} {said}; {goes_on}"
         fix = "run pynchy connect claude again" if path in {None, own} else f"take it out of {path}"
         return problem(_CHECK, detail, fix)
-    newer = "" if version is None or version <= TESTED else f"; tested up to {_text(TESTED)}"
-    detail = f"{told} waits for your answer, in a terminal too ({BACKGROUND_VARIABLE} is 0{newer})"
-    return fine(_CHECK, detail)
+    detail = f"{told} is set to wait for your answer, in a terminal too ({BACKGROUND_VARIABLE} is 0"
+    if version is None or version <= TESTED:
+        return fine(_CHECK, f"{detail}; its settings were read, and no call was tried)")
+    newer = f"{detail}), but it is newer than what was tested ({_text(TESTED)})"
+    return warning(_CHECK, newer, "let it ask you something in a terminal, and see that it waits")
 
 
 def _asking(version: Version, environ: Mapping[str, str], project: Path) -> Iterator[Finding]:

@@ -17,7 +17,10 @@ from pynchy.channels.loading import load_settings
 from pynchy.cli.mailbox import group_names
 from pynchy.config import (
     ACP,
+    DESKTOP,
+    LOCAL,
     TOKEN_CHANNELS,
+    WEB,
     GroupSettings,
     HttpSettings,
     LauncherSettings,
@@ -39,7 +42,7 @@ from pynchy.launchers.bubblewrap import PROGRAM, TRIAL, user_namespace
 from pynchy.launchers.kinds import isolation_of
 from pynchy.launchers.process import agent_program, find_runner
 from pynchy.misspelling import similar_group
-from pynchy.permissions.settings_rules import misspelt_tools
+from pynchy.permissions.origins import misspelt_tools
 
 _SECONDS = 20.0
 # A folder to read may be a whole disk.
@@ -49,6 +52,11 @@ _MAX_PIPES = 3
 _INSTALL = {PROGRAM: "apt-get install bubblewrap"}
 _CHECK = "settings"
 _RESTART = "restart pynchy serve"
+_MAY_ALWAYS = {
+    DESKTOP: "whoever sits at the desktop may always approve",
+    LOCAL: "who holds the token may always approve",
+    WEB: "who is signed in may always approve",
+}
 
 
 def check_box(name: str, settings: Settings, data: DataFolder) -> Iterator[Finding]:
@@ -218,7 +226,7 @@ def _check_approvers(name: str, group: GroupSettings, chats: Sequence[str]) -> I
             fix = f'in [groups.{name}]: approvers = {{ {channel} = ["USER-ID"] }}'
             yield warning(f"group {name}", detail, fix)
     for channel in sorted(TOKEN_CHANNELS & group.approvers.keys()):
-        detail = f"approvers.{channel} has no effect: who holds the token may always approve"
+        detail = f"approvers.{channel} has no effect: {_MAY_ALWAYS[channel]}"
         yield warning(f"group {name}", detail, f"remove approvers.{channel} from [groups.{name}]")
 
 

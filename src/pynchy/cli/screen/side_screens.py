@@ -177,16 +177,19 @@ class AgentsScreen(SideScreen):
         self.fill([row.text for row in self._rows] or [Text(nobody, "dim")])
 
     def _rows_of(self, agent: Json) -> list[AgentRow]:
-        standing = str(agent.get("standing", ""))
-        word, style = _STANDINGS.get(standing, (one_line(standing), ""))
+        standing, read = str(agent.get("standing", "")), read_agent(agent)
+        is_unknown = read.is_unknown and standing == "idle"
+        known = _STANDINGS.get(standing, (one_line(standing), ""))
+        word, style = ("connected", "dim") if is_unknown else known
         line = Text(no_wrap=True, overflow="ellipsis").append(f"{word:<21}", style)
         line.append(one_line(str(agent.get("agent") or "An agent"), _MAX_NAME), "bold")
         line.append(f"  {one_line(str(agent.get('group', '')))}", "dim")
         line.append(f"  {one_line(str(agent.get('task') or ''), _MAX_NAME)}")
         is_known = agent.get("lives") or standing == "parked"
         line.append("" if is_known else "  its process has ended", "dim")
+        line.append("  what it does is not known" if is_unknown else "", "dim")
         items = [self._item(agent, item) for item in agent.get("questions") or ()]
-        return [AgentRow(line), *_elsewhere(read_agent(agent)), *items]
+        return [AgentRow(line), *_elsewhere(read), *items]
 
     def _item(self, agent: Json, item: Json) -> AgentRow:
         line = Text("    ").append(f"#{one_line(str(item.get('short_id', '')))} ", "bold")
@@ -226,8 +229,10 @@ def _elsewhere(agent: HostAgent) -> list[AgentRow]:
         )
     for ask in agent.asks:
         if not ask.short_id:
-            title = one_line(ask.title, _MAX_BRIEF)
-            lines.append(Text(f"    {title}").append("  at its own screen", "dim"))
+            line = Text(f"    {one_line(ask.title, _MAX_BRIEF)}")
+            line.append("  urgent" if ask.is_urgent else "", "bold red")
+            line.append(f"  {one_line(ask.in_full, _MAX_BRIEF)}" if ask.in_full else "")
+            lines.append(line.append("  at its own screen", "dim"))
     return [AgentRow(line) for line in lines]
 
 

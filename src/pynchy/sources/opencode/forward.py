@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,15 @@ from pynchy.config import is_loopback
 from pynchy.errors import MalformedRequest
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion
 from pynchy.pending.base import Key, OpenQuestions
-from pynchy.sources.base import OPENCODE, HeldRoute, SourceHandler, SourceQuestion, end, open_of
+from pynchy.sources.base import (
+    MAX_OPEN,
+    OPENCODE,
+    HeldRoute,
+    SourceHandler,
+    SourceQuestion,
+    end,
+    open_of,
+)
 from pynchy.sources.opencode.reading import Notice, has_message
 from pynchy.sources.opencode.requests import (
     ask_mark,
@@ -31,6 +40,7 @@ from pynchy.sources.opencode.requests import (
 from pynchy.sources.opencode.server import NotServed, OpenCodeFailed
 from pynchy.sources.opencode.state import OpenAsk
 from pynchy.sources.opencode.watch import ServerWatch
+from pynchy.sources.running import keep_trying
 from pynchy.sources.terminals import describe_folder
 
 log = logging.getLogger(__name__)
@@ -39,8 +49,6 @@ ANSWERED_THERE = "answered in OpenCode"
 NOT_ASKED = "OpenCode does not ask it any more"
 SERVER_ENDED = "its OpenCode server has ended"
 
-# Each is a card; more than that is no person's day.
-MOST_OPEN = 64
 # How often a question is asked that its server takes back and asks again.
 _MAX_ATTEMPTS = 64
 # Nobody has listened for so long: what it asked is cleared, and an answer kept for somewhat longer.
@@ -73,7 +81,7 @@ class _Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Bridge:
+class ForwardingContext:
     """What the questions of a source are asked with."""
 
     group: GroupName
@@ -82,15 +90,25 @@ class Bridge:
     handler: SourceHandler
     tasks: asyncio.TaskGroup
 
+    async def end(self, pending: PendingQuestion, reason: str) -> None:
+        """End a question that is not asked any more."""
+        await end(self.route, self.handler, pending, reason)
+
+    def end_later(self, pending: PendingQuestion, reason: str) -> None:
+        """End the question, however often that is to be tried."""
+        ending = keep_trying(partial(self.end, pending, reason), "opencode.not_ended")
+        self.tasks.create_task(ending, name="opencode-over")
+
 
 class Forwarding:
     """What people are asked in the place of one server's sessions."""
 
-    def __init__(self, watch: ServerWatch, bridge: Bridge) -> None:
+    def __init__(self, watch: ServerWatch, context: ForwardingContext) -> None:
         self._watch = watch
-        self._bridge = bridge
+        self._context = context
         self._carried: dict[str, _Carried] = {}
         self._has_begun = False
+        self._ended: set[Key] = set()
         watch.expected = frozenset(pending.session_id for pending in self._left_open())
 
     def key_of(self, ask: OpenAsk) -> Key | None:
@@ -105,20 +123,19 @@ class Forwarding:
             return
         now = {ask.id: ask for ask in asks}
         for ask_id, carried in list(self._carried.items()):
-            if ask_id not in now:
+            if ask_id not in now and self._watch.state.knows(carried.ask.directory):
                 is_told = ask_id in self._watch.replies
                 self._end(carried, ANSWERED_THERE if is_told else NOT_ASKED)
         for ask in now.values():
-            if ask.id not in self._carried and len(self._carried) < MOST_OPEN:
+            if ask.id not in self._carried and len(self._carried) < MAX_OPEN:
                 self._begin(ask)
         if not self._has_begun:
-            self._has_begun = True
-            self._end_left_open(NOT_ASKED)
+            self._has_begun = self._end_left_open(NOT_ASKED)
 
     def _begin(self, ask: OpenAsk) -> None:
-        key = (self._bridge.group, request_id(self._watch.url, ask))
+        key = (self._context.group, request_id(self._watch.url, ask))
         carried = self._carried[ask.id] = _Carried(ask, key)
-        self._bridge.tasks.create_task(self._carry(carried), name="opencode-question")
+        self._context.tasks.create_task(self._carry(carried), name="opencode-question")
 
     def _end(self, carried: _Carried, reason: str) -> None:
         carried.reason = reason
@@ -141,43 +158,62 @@ class Forwarding:
     def _left_open(self) -> list[PendingQuestion]:
         """Return what an earlier host has asked for this server."""
         mark = server_mark(self._watch.url)
-        ours = open_of(self._bridge.index, OPENCODE)
+        ours = open_of(self._context.index, OPENCODE)
         return [pending for pending in ours if pending.request_id.startswith(mark)]
 
-    def _end_left_open(self, reason: str, *, also_answered: bool = True) -> None:
-        """End what an earlier host has asked for this server, and it asks no more."""
-        bridge, url = self._bridge, self._watch.url
+    def _end_left_open(self, reason: str, *, also_answered: bool = True) -> bool:
+        """End what an earlier host has asked for this server, and it asks no more.
+
+        False if it is not known of all whether they are asked.
+        """
+        url, state = self._watch.url, self._watch.state
         marks = tuple(ask_mark(url, carried.ask) for carried in self._carried.values())
-        for pending in self._left_open():
-            is_asked = pending.request_id.startswith(marks)
-            if not is_asked and (also_answered or pending.ending is None):
-                ending = end(bridge.route, bridge.handler, pending, reason)
-                bridge.tasks.create_task(ending, name="opencode-over")
+        left = [one for one in self._left_open() if not one.request_id.startswith(marks)]
+        unread = {one.id for one in state.sessions.values() if not state.knows(one.directory)}
+        for pending in left:
+            is_wanted = also_answered or pending.ending is None
+            if is_wanted and pending.session_id not in unread and pending.key not in self._ended:
+                self._ended.add(pending.key)
+                self._context.end_later(pending, reason)
+        return not any(pending.session_id in unread for pending in left)
 
     async def _carry(self, carried: _Carried) -> None:
         """Ask people for as long as the server asks, and bring their answer to it."""
-        group, ask = self._bridge.group, carried.ask
+        group, ask = self._context.group, carried.ask
         try:
-            task = await asyncio.to_thread(folder_name, self._watch.url, ask.directory)
-            for attempt in range(_MAX_ATTEMPTS):
-                carried.key = (group, request_id(self._watch.url, ask, attempt))
-                question = source_question(carried.key[1], ask, group, task)
-                if await self._hold(carried, question):
-                    break
+            await keep_trying(partial(self._ask, carried), "opencode.question_failed")
         except MalformedRequest as exc:
             log.warning("opencode.refused", extra={"group": group, "why": exc.reason})
-        except Exception:  # whatever a server asks, the host goes on
-            log.exception("opencode.question_failed", extra={"group": group})
         finally:
             carried.is_done = True
             if carried.over.is_set():
                 self._carried.pop(ask.id, None)
 
+    async def _ask(self, carried: _Carried) -> None:
+        """Ask under the first id that nothing was cleared under. To do it again is harmless."""
+        group, ask = self._context.group, carried.ask
+        task = await asyncio.to_thread(folder_name, self._watch.url, ask.directory)
+        for attempt in range(_MAX_ATTEMPTS):
+            if carried.over.is_set():
+                await self._clear(carried)
+                return
+            carried.key = (group, request_id(self._watch.url, ask, attempt))
+            question = source_question(carried.key[1], ask, group, task)
+            if await self._hold(carried, question):
+                return
+
+    async def _clear(self, carried: _Carried) -> None:
+        """End what is open of a question that the server does not ask any more."""
+        mark = ask_mark(self._watch.url, carried.ask)
+        for pending in self._left_open():
+            if pending.request_id.startswith(mark):
+                await self._context.end(pending, carried.reason)
+
     async def _hold(self, carried: _Carried, question: SourceQuestion) -> bool:
         """Ask until it is over; False if it had been cleared under that id, and is asked again."""
-        bridge = self._bridge
-        with bridge.route.connection(carried.key) as connection:
-            known = await bridge.handler.asked(OPENCODE, question)
+        context = self._context
+        with context.route.connection(carried.key) as connection:
+            known = await context.handler.asked(OPENCODE, question)
             if known is not None and known.ending is not None:
                 if known.ending.outcome is OutcomeKind.CLEARED:
                     return False
@@ -190,15 +226,14 @@ class Forwarding:
             finally:
                 over.cancel()
             if not connection.ended.done():
-                await bridge.handler.cleared(OPENCODE, *carried.key, carried.reason)
-                bridge.route.lose(carried.key)
+                await self._clear(carried)
                 return True
             ended = connection.ended.result()
             if ended is not None and ended.resumes:
                 carried.is_answered = True
                 connection.told = await self._answer(carried, ended)
                 if not connection.told:
-                    bridge.route.lose(carried.key)
+                    context.route.lose(carried.key)
             carried.is_asked = connection.told
         return True
 

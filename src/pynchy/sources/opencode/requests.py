@@ -23,6 +23,7 @@ from pynchy.model import (
     SessionId,
     Urgency,
 )
+from pynchy.outcome_text import words_beside
 from pynchy.permissions.card import is_granted
 from pynchy.sources.base import SourceQuestion
 from pynchy.sources.opencode.reading import (
@@ -108,7 +109,7 @@ def reply_to(ask: OpenAsk, ended: PendingQuestion) -> tuple[str, Mapping[str, An
             path = f"/permission/{asked.id}/reply"
             if is_granted(ended):
                 return path, {"reply": "once"}
-            words = _words(ending)
+            words = words_beside(ending)
             return path, {"reply": "reject", **({"message": words} if words else {})}
         case AskedChoices() if ending.outcome is OutcomeKind.DECLINED:
             return f"/question/{asked.id}/reject", {}
@@ -161,17 +162,10 @@ def _labels(choice: WaitingChoice, question: Question, answer: Answer) -> list[s
     return [*chosen, *([answer.text] if answer.text else [])]
 
 
-def _words(ending: Ending) -> str:
-    notes = [answer.text for answer in ending.answers if answer.text]
-    if ending.outcome is OutcomeKind.DECLINED and ending.reason:
-        notes.append(ending.reason)
-    return " ".join(notes)
-
-
 def _prompt(notice: Notice, ending: Ending) -> str:
     about = notice.title or notice.question
     if ending.outcome is OutcomeKind.DECLINED:
-        return f"Your question “{about}” was declined. {_words(ending)}".strip()
+        return f"Your question “{about}” was declined. {words_beside(ending)}".strip()
     said = "; ".join(answer.describe() for answer in ending.answers)
     return f"The answer to your question “{about}”: {said}"
 

@@ -7,6 +7,7 @@ import base64
 import errno
 import json
 import logging
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
@@ -319,10 +320,16 @@ def _event(line: bytes) -> ServerEvent | None:
 def _parse(data: bytes) -> object:
     """Return the JSON value. Raise ValueError, also for one that is nested too deeply."""
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_float=_number, parse_constant=_number)
         return _without_halves(value) if _HALF.search(data) else value
     except RecursionError as exc:
         raise ValueError("nested too deeply") from exc
+
+
+def _number(text: str) -> float | str:
+    """Return the number; as it is written, where nothing can be written with it."""
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _without_halves(value: object) -> object:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import math
 import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePath
 from urllib.parse import SplitResult, urlsplit
 
@@ -35,11 +37,15 @@ from pynchy.sources.base import (
     SeenAsk,
     SourceHandler,
     SourceServices,
-    end,
     open_of,
 )
 from pynchy.sources.opencode.budget import EventBudget, configured_rate, found_rate
-from pynchy.sources.opencode.forward import ENDED_SECONDS, Bridge, Forwarding, folder_name
+from pynchy.sources.opencode.forward import (
+    ENDED_SECONDS,
+    Forwarding,
+    ForwardingContext,
+    folder_name,
+)
 from pynchy.sources.opencode.reading import Notice
 from pynchy.sources.opencode.requests import request_id, server_mark
 from pynchy.sources.opencode.server import Credential, OpenCodeFailed, OpenCodeServer, new_http
@@ -53,9 +59,11 @@ NOT_FOLLOWED = "its OpenCode server is not in the settings any more"
 _DISCOVER_SECONDS = 5.0
 _NAME = "opencode"
 _MAX_SERVERS = 20
+# An OpenCode listens on one port.
+_MAX_OF_PROCESS = 2
 _RECENT_SECONDS = 24 * 3_600.0
 _MAX_EVENT_TEXT = 500
-_MAX_SUGGESTIONS = 20
+_MAX_OPTIONS = 20
 _MAX_TOLD_PER_MINUTE = 60
 
 
@@ -162,33 +170,39 @@ class OpenCodeSource:
 
     async def run(self, handler: SourceHandler) -> None:
         """See Source."""
-        await self._end_unknown(handler)
-        while True:
-            try:
-                await self._follow_all(handler)
-            except Exception:  # whatever servers do, the host goes on
-                log.exception("opencode.failed")
+        services = self._services
+        try:
+            async with new_http() as http, asyncio.TaskGroup() as tasks:
+                context = ForwardingContext(
+                    self._group, services.route, services.index, handler, tasks
+                )
+                self._end_unknown(context)
+                for url in self._settings.urls:
+                    self._follow(url, http, context)
+                while True:
+                    await self._look_around(http, context)
+                    await asyncio.sleep(_DISCOVER_SECONDS)
+        finally:
             self._servers.clear()
-            await asyncio.sleep(_DISCOVER_SECONDS)
 
-    async def _follow_all(self, handler: SourceHandler) -> None:
-        async with new_http() as http, asyncio.TaskGroup() as tasks:
-            bridge = Bridge(self._group, self._services.route, self._services.index, handler, tasks)
-            for url in self._settings.urls:
-                self._follow(url, http, bridge)
-            while True:
-                if self._settings.discover:
-                    self._attend(await asyncio.to_thread(find_servers), http, bridge)
-                self._names = await asyncio.to_thread(_name_folders, self._folders())
-                await asyncio.sleep(_DISCOVER_SECONDS)
-
-    async def _end_unknown(self, handler: SourceHandler) -> None:
+    def _end_unknown(self, context: ForwardingContext) -> None:
         marks = tuple(server_mark(url) for url in self._settings.urls)
-        for pending in open_of(self._services.index, OPENCODE):
+        for pending in open_of(context.index, OPENCODE):
             if pending.group != self._group or not pending.request_id.startswith(marks):
-                await end(self._services.route, handler, pending, NOT_FOLLOWED)
+                context.end_later(pending, NOT_FOLLOWED)
 
-    def _attend(self, found: list[str], http: aiohttp.ClientSession, bridge: Bridge) -> None:
+    async def _look_around(self, http: aiohttp.ClientSession, context: ForwardingContext) -> None:
+        """Find out which servers there are, and what the folders of sessions are called."""
+        try:
+            if self._settings.discover:
+                self._attend(await asyncio.to_thread(find_servers), http, context)
+            self._names = await asyncio.to_thread(_name_folders, self._folders())
+        except Exception:  # those of the settings are followed all the same
+            log.exception("opencode.not_looked_around")
+
+    def _attend(
+        self, found: list[str], http: aiohttp.ClientSession, context: ForwardingContext
+    ) -> None:
         """Follow the servers that have appeared, and leave those that are gone."""
         for url in set(self._servers) - set(found) - set(self._settings.urls):
             gone = self._servers.pop(url)
@@ -196,7 +210,7 @@ class OpenCodeSource:
             self._tell(gone, ())
         for url in found:
             if url not in self._servers and not self._is_configured(url):
-                self._follow(url, http, bridge)
+                self._follow(url, http, context)
 
     def _is_configured(self, found: str) -> bool:
         """True if the server that was found is in the settings, under whichever name."""
@@ -204,7 +218,7 @@ class OpenCodeSource:
         port = urlsplit(found).port
         return any(is_loopback(one.hostname or "") and _port_of(one) == port for one in ours)
 
-    def _follow(self, url: str, http: aiohttp.ClientSession, bridge: Bridge) -> None:
+    def _follow(self, url: str, http: aiohttp.ClientSession, context: ForwardingContext) -> None:
         is_trusted = url in self._settings.urls
         credential = self._credential if is_trusted else None
         budget = EventBudget(self._configured_rate if is_trusted else self._found_rate)
@@ -213,9 +227,11 @@ class OpenCodeSource:
             self._settings.poll.total_seconds(), self._settings.ask_timeout.total_seconds()
         )
         watch = ServerWatch(server, options, self._changed)
-        task = bridge.tasks.create_task(watch.run(), name="opencode-server")
+        task = context.tasks.create_task(watch.run(), name="opencode-server")
         forwards = is_trusted and bool(self._settings.forward)
-        self._servers[url] = _Followed(watch, task, Forwarding(watch, bridge) if forwards else None)
+        self._servers[url] = _Followed(
+            watch, task, Forwarding(watch, context) if forwards else None
+        )
 
     def _configured_rate(self) -> float:
         return configured_rate(len(self._settings.urls))
@@ -256,21 +272,21 @@ class OpenCodeSource:
                 self._services.publish(self._event(EventKind.CLEARED, url, ask))
 
     def _event(self, kind: EventKind, url: str, ask: OpenAsk) -> Event:
-        asked: tuple[AskedQuestion, ...] = ()
-        if kind is EventKind.ASKED:
-            suggestions = [one[:_MAX_EVENT_TEXT] for one in ask.suggestions[:_MAX_SUGGESTIONS]]
-            asked = (AskedQuestion(ask.title[:_MAX_EVENT_TEXT], tuple(suggestions)),)
-        return Event(
+        event = Event(
             kind,
             self._services.now(),
             self._group,
             request_id=RequestId(request_id(url, ask)),
-            agent=OPENCODE,
-            asked=asked,
-            asked_kind=ask.kind if asked else None,
+            agent=ask.agent[:_MAX_EVENT_TEXT] or OPENCODE,
             session_id=SessionId(ask.session_id),
             source=OPENCODE,
         )
+        if kind is not EventKind.ASKED:
+            return event
+        title = ask.title[:_MAX_EVENT_TEXT]
+        options = tuple(one[:_MAX_EVENT_TEXT] for one in ask.options[:_MAX_OPTIONS])
+        asked = (AskedQuestion(ask.text[:_MAX_EVENT_TEXT] or title, options),)
+        return replace(event, asked=asked, asked_kind=ask.kind, title=title, urgency=ask.urgency)
 
     def _folders(self) -> set[tuple[str, str]]:
         """Return the folders of all sessions, each with its server's address."""
@@ -291,7 +307,9 @@ def _port_of(url: SplitResult) -> int:
 
 def _seen(server: _Followed, ask: OpenAsk) -> SeenAsk:
     key = None if server.forwarding is None else server.forwarding.key_of(ask)
-    return SeenAsk(ask.kind, ask.title, ask.since, key)
+    return SeenAsk(
+        ask.kind, ask.title, ask.since, key, ask.text, ask.options, ask.agent, ask.urgency
+    )
 
 
 def _credential(settings: OpenCodeSourceSettings, environ: Mapping[str, str]) -> Credential | None:
@@ -304,10 +322,18 @@ def find_servers() -> list[str]:
 
     What calls itself OpenCode may be anything: nothing but questions may be sent there.
     """
-    found = {
-        url for process in psutil.process_iter() if _is_ours(process) for url in _urls(process)
-    }
-    return sorted(found)[:_MAX_SERVERS]
+    ours = sorted(filter(_is_ours, psutil.process_iter()), key=_began)
+    # Those that were there first: nobody drives them out by listening on many ports.
+    found = dict.fromkeys(
+        url for process in ours for url in islice(_urls(process), _MAX_OF_PROCESS)
+    )
+    return list(found)[:_MAX_SERVERS]
+
+
+def _began(process: psutil.Process) -> float:
+    with suppress(psutil.Error, OSError):
+        return process.create_time()
+    return math.inf
 
 
 def _is_ours(process: psutil.Process) -> bool:

@@ -5,11 +5,11 @@ Nothing here speaks to a server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from pynchy.model import GroupName, Kind
+from pynchy.model import GroupName, Kind, Urgency
 from pynchy.sources.base import OPENCODE, AgentState, SeenAgent, SeenAsk, ToolRun
 from pynchy.sources.opencode.reading import (
     MAX_ASKS,
@@ -22,6 +22,10 @@ from pynchy.sources.opencode.reading import (
 )
 
 MAX_ROWS = 100
+# How many folders of a server are followed beside its own.
+_MAX_PLACES = 20
+# One that fails is read at each so many polls, at least.
+_MAX_PAUSE = 32
 _MAX_FAMILY = 20
 _MAX_TITLE = 500
 
@@ -63,7 +67,29 @@ class OpenAsk:
                 return self.asked.title or self.asked.question
 
     @property
-    def suggestions(self) -> tuple[str, ...]:
+    def text(self) -> str:
+        """What is asked, where the title does not say it all."""
+        match self.asked:
+            case AskedChoices():
+                text = "\n".join(choice.text for choice in self.asked.choices)
+            case Notice():
+                text = self.asked.question
+            case AskedPermission():
+                text = ""
+        return "" if text == self.title else text
+
+    @property
+    def agent(self) -> str:
+        """Who asks, if it is not the program itself."""
+        return self.asked.agent if isinstance(self.asked, Notice) else ""
+
+    @property
+    def urgency(self) -> Urgency:
+        """How soon an answer is wanted, where the session says."""
+        return Urgency(self.asked.urgency) if isinstance(self.asked, Notice) else Urgency.NORMAL
+
+    @property
+    def options(self) -> tuple[str, ...]:
         """What is offered as an answer, if one question is asked."""
         match self.asked:
             case AskedChoices(choices=(choice,)):
@@ -82,13 +108,31 @@ class OpenAsk:
 class ServerFolder:
     """One folder of the server: what is asked there, and whose sessions are at work.
 
-    `version` counts what was told of it: what was read before that is old.
+    `version` counts what was told of it: what was read before that is old. `is_read` is False
+    until it has been read: what is not here may be asked there all the same.
     """
 
     permissions: list[AskedPermission] = field(default_factory=list)
     questions: list[AskedChoices] = field(default_factory=list)
     busy: frozenset[str] = frozenset()
     version: int = 0
+    is_read: bool = False
+    _pause: int = 1
+    _polls_left: int = 0
+
+    def read(self) -> None:
+        """Note that all of it has been read."""
+        self.is_read, self._pause, self._polls_left = True, 1, 0
+
+    def failed(self) -> None:
+        """Note that it could not be read, though others could."""
+        self._pause = min(2 * self._pause, _MAX_PAUSE)
+        self._polls_left = self._pause
+
+    def is_due(self) -> bool:
+        """True if it is to be read at this poll: one that fails is so less and less often."""
+        self._polls_left = max(0, self._polls_left - 1)
+        return not self._polls_left
 
     def add(self, *asked: AskedPermission | AskedChoices) -> None:
         """Note what a session has just asked, which is at work, then."""
@@ -145,6 +189,35 @@ class ServerState:
     def busy(self) -> frozenset[str]:
         """The sessions at work."""
         return frozenset().union(*(place.busy for place in self.places.values()))
+
+    def add_place(self, directory: str, kept: Container[str | None]) -> bool:
+        """Know the folder from now on, in the place of a quiet one if there are too many.
+
+        False if something goes on in each. Those that are `kept` count for nothing.
+        """
+        others = [name for name in self.places if name not in kept]
+        is_new = directory not in self.places and directory not in kept
+        if is_new and len(others) >= _MAX_PLACES:
+            quiet = next((name for name in others if self._is_quiet(self.places[name])), None)
+            if quiet is None:
+                return False
+            del self.places[quiet]
+        self.places.setdefault(directory, ServerFolder())
+        return True
+
+    def _is_quiet(self, place: ServerFolder) -> bool:
+        return not place.busy and all(asked.id in self.over for asked in place.asked)
+
+    def knows(self, directory: str) -> bool:
+        """True if what is not known to be asked in the folder is not asked there."""
+        place = self.places.get(directory)
+        return place is None or place.is_read
+
+    def forget(self) -> None:
+        """Forget what was read, though not which folders there are."""
+        self.places = {name: ServerFolder() for name in self.places}
+        self.sessions, self.details = {}, {}
+        self.flagged, self.granted, self.over = set(), set(), set()
 
     def root_of(self, session_id: str) -> str:
         """Return the session for which this one works, or itself."""

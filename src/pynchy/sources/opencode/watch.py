@@ -11,12 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from pynchy.sources.opencode.reading import (
-    MAX_SESSIONS,
     SeenSession,
     count_open_todos,
     notices,
@@ -27,14 +25,13 @@ from pynchy.sources.opencode.reading import (
     running_tools,
 )
 from pynchy.sources.opencode.server import (
-    CONNECTED,
     MAX_DOUBLINGS,
     EventListener,
     NotServed,
     OpenCodeFailed,
     OpenCodeServer,
-    ServerEvent,
 )
+from pynchy.sources.opencode.stale import StaleParts
 from pynchy.sources.opencode.state import (
     OpenAsk,
     ServerFolder,
@@ -45,7 +42,6 @@ from pynchy.sources.opencode.state import (
 
 log = logging.getLogger(__name__)
 
-_MAX_PLACES = 20
 # How many of an unknown folder's newest sessions are looked at for one that still works.
 _MAX_UNKNOWN = 30
 _MAX_MESSAGES = 40
@@ -54,7 +50,6 @@ _MAX_MESSAGES_AT_WORK = 3
 _MAX_SESSIONS = "200"
 # So many sessions are read in one round; the others have their turn in the next.
 _MAX_READS = 10
-_MAX_REPLIES = 100
 # The list of sessions is read again so often without an event.
 _LIST_ROUNDS = 5
 # A model that works changes something all the time: it is looked at no more often than that.
@@ -62,10 +57,6 @@ _SOON_SECONDS = 0.5
 _MIN_PAUSE_SECONDS = 0.02
 _TELL_SECONDS = 0.05
 _FAILURES_BEFORE_EMPTY = 3
-# What an older server says where a newer one can be asked.
-_ANNOUNCED = frozenset({"permission.requested", "permission.updated", "permission.asked"})
-_OVER = frozenset({"replied", "rejected"})
-_REPLIES = ("reply", "answers")
 # So many times as long as a look has taken, nothing is read.
 _REST_TIMES = 4.0
 
@@ -83,22 +74,17 @@ class ServerWatch:
         self.url = server.url
         self.state = ServerState()
         self.problem: str | None = None
-        self.events = EventListener(server, options.poll, self._hear)
+        self._stale = StaleParts(server.url, self.state, self._tell_soon)
+        self.events = EventListener(server, options.poll, self._stale.hear)
+        self.replies = self._stale.replies
         self.has_read = False
-        self.replies: dict[str, Mapping[str, Any]] = {}
         self.read_again = asyncio.Event()
         self.expected: frozenset[str] = frozenset()
         self._options = options
         self._changed = changed
-        self._own = ""
-        self._wake = asyncio.Event()
-        self._stale_places: set[str] = set()
-        self._stale_sessions: set[str] = set()
-        self._is_list_stale = True
         self._all_due: float | None = None
         self._checked: set[str] = set()
         self._idle_at: dict[str, float] = {}
-        self._has_met = False
         self._telling: asyncio.Handle | None = None
         self._told_at = 0.0
         self._look_seconds = 0.0
@@ -175,12 +161,12 @@ class ServerWatch:
         while (left := self._all_due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, _SOON_SECONDS)):
-                    await self._wake.wait()
+                    await self._stale.wake.wait()
                 return
-            if self._stale_sessions or self._is_list_stale:
+            if self._stale.sessions or self._stale.is_list:
                 return
         # However much was told meanwhile: the one event that counts may have got lost.
-        self._stale_places |= self.state.places.keys()
+        self._stale.add_due_folders()
         self._all_due = None
 
     def _succeeded(self) -> None:
@@ -201,111 +187,19 @@ class ServerWatch:
             log.warning("opencode.lost", extra={"url": self.url, "why": str(exc)})
         if exc.is_refused or self._failures >= _FAILURES_BEFORE_EMPTY:
             self.problem = f"OpenCode at {self.url}: {exc}"
-            folders = {name: ServerFolder() for name in self.state.places}
-            self.state = ServerState(is_exact=self.state.is_exact, places=folders)
-            self._stale_places = set(folders)
-            self._is_list_stale = True
+            self.state.forget()
+            self._stale.add_all()
             self._checked.clear()
             self._idle_at.clear()
 
-    def _hear(self, event: ServerEvent) -> None:
-        if event.type == CONNECTED:
-            self._stale_places |= self.state.places.keys()
-            self._wake.set()
-        if self._has_met:
-            self._note(event)
-
-    def _note(self, event: ServerEvent) -> None:
-        """Note what may have changed; it is read when its turn comes."""
-        area, _, verb = event.type.partition(".")
-        directory = event.directory or self._own
-        session_id = event.session_id
-        match area:
-            case "permission" | "question":
-                self._note_place(directory)
-                self._note_ask(event, verb, session_id)
-                if self.state.is_exact and (place := self.state.places.get(directory)):
-                    self._show_at_once(event, place)
-            case "session" if verb in {"status", "idle", "error"}:
-                self._note_place(directory)
-                self._note_session(session_id)
-            case "session" if verb in {"created", "updated", "deleted"}:
-                self._is_list_stale = True
-                self._note_new(event)
-                return
-            case "message" | "todo":
-                if event.is_about_tools:
-                    self._note_session(session_id)
-                return
-            case _:
-                return
-        self._wake.set()
-
-    def _note_ask(self, event: ServerEvent, verb: str, session_id: str) -> None:
-        if event.type in _ANNOUNCED and not self.state.is_exact:
-            tool = event.properties.get("tool")
-            call = tool.get("callID") if isinstance(tool, dict) else event.properties.get("callID")
-            self.state.flag(session_id, call if isinstance(call, str) else "")
-        if verb in _OVER:
-            self.state.grant(session_id)
-            known = {asked.id for place in self.state.places.values() for asked in place.asked}
-            for told in event.ids & known:
-                kept = {n: event.properties[n] for n in _REPLIES if n in event.properties}
-                self.replies[told] = kept
-                while len(self.replies) > _MAX_REPLIES:
-                    del self.replies[next(iter(self.replies))]
-
-    def _note_new(self, event: ServerEvent) -> None:
-        """Know a session from its event on: what it asks is shown with it, not with the list."""
-        for session in read_sessions([event.properties.get("info")]).values():
-            if session.id not in self.state.sessions and len(self.state.sessions) < MAX_SESSIONS:
-                self.state.sessions[session.id] = session
-
-    def _note_session(self, session_id: str) -> None:
-        if session_id in self.state.sessions:
-            self._stale_sessions.add(session_id)
-
-    def _show_at_once(self, event: ServerEvent, place: ServerFolder) -> None:
-        """Take the event's word until its place has been read again."""
-        match event.type:
-            case "permission.asked":
-                place.add(*read_permissions([event.properties]))
-            case "question.asked":
-                place.add(*read_questions([event.properties]))
-            case "permission.replied" | "question.replied" | "question.rejected":
-                place.drop(event.ids)
-            case _:
-                return
-        self._ask_for_sessions(place)
-        self._tell_soon()
-
-    def _ask_for_sessions(self, place: ServerFolder) -> None:
-        """Have the sessions listed again if one that asks is not known yet."""
-        if not {asked.session_id for asked in place.asked} <= self.state.sessions.keys():
-            self._is_list_stale = True
-            self._wake.set()
-
-    def _note_place(self, directory: str) -> None:
-        if directory not in self.state.places and len(self.state.places) >= _MAX_PLACES:
-            quiet = [name for name, place in self.state.places.items() if not place.busy]
-            if directory and quiet and quiet[0] != self._own:
-                del self.state.places[quiet[0]]
-            else:
-                return
-        self.state.places.setdefault(directory, ServerFolder())
-        self._stale_places.add(directory)
-
     async def _look(self, *, is_whole: bool) -> None:
-        self._wake.clear()
+        self._stale.wake.clear()
         if not self.has_read or self._failures:
             await self._meet()
-        if is_whole or self._is_list_stale:
-            self._is_list_stale = False
+        if is_whole or self._stale.is_list:
+            self._stale.is_list = False
             await self._list()
-        stale, self._stale_places = self._stale_places, set()
-        for directory in stale:
-            await self._look_at(directory)
-        if stale and self.is_sure:
+        if await self._read_folders() and self.is_sure:
             self._tell()  # what is asked does not wait for what is merely told
         await self._read_sessions()
         self.state.forget_done()
@@ -318,9 +212,7 @@ class ServerWatch:
         with suppress(NotServed):
             told = await self.server.get("/path")
         directory = told.get("directory") if isinstance(told, dict) else ""
-        self._own = directory if isinstance(directory, str) else ""
-        self._has_met = True
-        self._note_place(self._own)
+        self._stale.add_own(directory if isinstance(directory, str) else "")
         self.state.is_exact = await self.server.tells_exactly()
 
     async def _list(self) -> None:
@@ -330,7 +222,7 @@ class ServerWatch:
         elsewhere = [one for one in known.values() if one.directory not in self.state.places]
         for session in elsewhere:
             if session.id in self.expected:
-                self._note_place(session.directory)
+                self._stale.keep_folder(session.directory)
         # To ask about a folder makes the server open it: only where a session may be at work.
         changed = [
             session
@@ -339,36 +231,63 @@ class ServerWatch:
             and time.time() - session.updated <= self._options.ask_timeout
         ]
         for session in changed[:_MAX_UNKNOWN]:
+            messages = await self.server.messages(session.id, 1)
             self._idle_at[session.id] = session.updated
-            if running_tools(await self.server.messages(session.id, 1)):
-                self._note_place(session.directory)
+            if running_tools(messages):
+                self._stale.add_folder(session.directory)
 
-    async def _look_at(self, directory: str) -> None:
+    async def _read_folders(self) -> bool:
+        """Read those that may have changed; True if there were any."""
+        folders, self._stale.folders = self._stale.folders, set()
+        unread = set(folders)
+        try:
+            for directory in folders:
+                await self._read_folder(directory)
+                unread.discard(directory)
+        finally:
+            self._stale.folders |= unread
+        return bool(folders)
+
+    async def _read_folder(self, directory: str) -> None:
+        """Read a folder. One that fails by itself costs nothing but what would be read there."""
         place = self.state.places.get(directory)
         if place is None:
             return
+        try:
+            await self._look_at(directory, place)
+        except OpenCodeFailed as exc:
+            own = self._stale.own or ""
+            if exc.is_refused or directory == own:
+                raise
+            await self._look_at(own, self.state.places[own])
+            extra = {"url": self.url, "folder": directory, "why": str(exc)}
+            log.info("opencode.folder_failed", extra=extra)
+            place.failed()
+
+    async def _look_at(self, directory: str, place: ServerFolder) -> None:
         version = place.version
         permissions = await self.server.list_of("/permission", self._query(directory))
         questions = await self.server.list_of("/question", self._query(directory))
         # Last: what has asked was at work before, and a session that was stopped is no more.
         status = await self.server.get("/session/status", directory=self._query(directory))
         if place.version != version:  # what was read is older than what was told meanwhile
-            self._stale_places.add(directory)
-            self._wake.set()
+            self._stale.folders.add(directory)
+            self._stale.wake.set()
             return
         place.permissions = read_permissions(permissions)
         place.questions = read_questions(questions)
         # Also those that have just come to rest.
         busy = read_busy(status)
-        self._stale_sessions |= (place.busy | busy) & self.state.sessions.keys()
+        self._stale.sessions |= (place.busy | busy) & self.state.sessions.keys()
         place.busy = busy
+        place.read()
         self.state.leave_behind(place)
         # Leave out what a stopped session left behind, although it works again by now.
         for asked in [one for one in place.asked if one.id not in self._checked]:
             if await self.server.has_ended(asked.session_id, asked.part):
                 self.state.over.add(asked.id)
             self._checked.add(asked.id)
-        self._ask_for_sessions(place)
+        self._stale.ask_for_sessions(place)
 
     async def _read_sessions(self) -> None:
         lately = [
@@ -377,10 +296,11 @@ class ServerWatch:
             if time.time() - session.updated <= self._options.ask_timeout
             and self.state.details_of(session.id).updated != session.updated
         ]
-        wanted = dict.fromkeys([*self._stale_sessions & self.state.sessions.keys(), *lately])
-        now, later = list(wanted)[:_MAX_READS], list(wanted)[_MAX_READS:]
-        self._stale_sessions = set(later)
-        for session_id in now:
+        wanted = dict.fromkeys([*self._stale.sessions & self.state.sessions.keys(), *lately])
+        self._stale.sessions = set(wanted)
+        for session_id in list(wanted)[:_MAX_READS]:
+            # Before it is read: what is told meanwhile has it read again.
+            self._stale.sessions.discard(session_id)
             await self._read(self.state.sessions[session_id])
 
     async def _read(self, session: SeenSession) -> None:
@@ -397,4 +317,4 @@ class ServerWatch:
         )
 
     def _query(self, directory: str) -> str:
-        return "" if directory == self._own else directory
+        return "" if directory == self._stale.own else directory

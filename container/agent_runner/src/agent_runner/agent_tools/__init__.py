@@ -94,7 +94,7 @@ async def serve(  # noqa: PLR0913 - all that one client needs
 ) -> None:
     """Serve one client over two file descriptors. Raise MailboxMissing.
 
-    Without a `state_dir` no call becomes a task.
+    Without a `state_dir` no call becomes a task, and what a hook has told is not known.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -107,6 +107,9 @@ async def serve(  # noqa: PLR0913 - all that one client needs
         is_heard=partial(is_read, stdout),
         granted=identity.granted,
         confirms=True,
+        state_dir=state_dir,
+        agent=identity.agent,
+        task=identity.task,
     )
     writer = Writer(stdout, on_broken=stop.set)
     async with asker:

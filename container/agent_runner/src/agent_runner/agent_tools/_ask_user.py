@@ -1,6 +1,6 @@
 """The tools: a thin layer between MCP and asking.
 
-A call that fails for a reason the model can mend comes back as text with is_error. What has come
+A call that fails for a reason the model can fix comes back as text with is_error. What has come
 for earlier questions is appended to whatever result goes out next, receipt first.
 """
 

@@ -21,6 +21,7 @@ from agent_runner.asking._model import Answer, Outcome, Request, RequestId, Resu
 from agent_runner.asking._waiter import Waiter
 from agent_runner.asking.lease import RENEW_SECONDS, Lease
 from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox
+from agent_runner.asking.notes import Notes
 from agent_runner.errors import BadArguments, BadFile
 
 # The host counts from when it read the question: its `defaulted` comes a little after our limit.
@@ -51,7 +52,8 @@ class Asker:
     whoever calls is still there: an answer is not taken for somebody who is gone. The answer to
     `granted` is ours without a receipt: the host took that before it resumed our session for it.
     `confirms`: whoever calls takes what was claimed (`take_in_hand`) and says when it has passed it
-    on (`pass_on`). Raise MailboxMissing if there is no mailbox at `ipc_dir`.
+    on (`pass_on`). What stands in the Notes below `state_dir` the session was told before. `agent`
+    and `task` name it before it asks. Raise MailboxMissing if there is no mailbox at `ipc_dir`.
     """
 
     def __init__(  # noqa: PLR0913 - all that one asker needs
@@ -64,15 +66,19 @@ class Asker:
         is_heard: Callable[[], bool] = lambda: True,
         granted: str = "",
         confirms: bool = False,
+        state_dir: Path | None = None,
+        agent: str = "",
+        task: str = "",
     ) -> None:
         self._mailbox = Mailbox.open(ipc_dir)
         self._session_id = session_id
         self._is_heard = is_heard
         self._granted = granted
         self._confirms = confirms
+        self._ipc_dir, self._state_dir = ipc_dir, state_dir
         self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
         self._waiter = waiter or Waiter(self._mailbox.responses)
-        self._lease = Lease(self._mailbox.tasks, session_id=session_id)
+        self._lease = Lease(self._mailbox.tasks, session_id=session_id, agent=agent, task=task)
         self._lease_lock = asyncio.Lock()
         self._heartbeat: asyncio.Task[None] | None = None
         self._open: dict[RequestId, None] = {}  # in the order of asking
@@ -146,7 +152,7 @@ class Asker:
         """
         with self._waiting_for(request_id):
             found = await self._wait(request_id, seconds)
-        return self._pending(request_id) if found is None else self._take(found)
+        return self._pending(request_id) if found is None else self._as_told(self._take(found))
 
     async def look_again(self, request_id: RequestId) -> Result:
         """Return how a question ended, as the call that asked it hears it, however often it asks.
@@ -214,12 +220,25 @@ class Asker:
         """Take what has come for questions that no call waits for.
 
         This process has left them open, or one before it that worked on the same session.
+        `repeated` is set for what the session was told at its start.
         """
         self._adopt()
         idle = [request_id for request_id in self._open if not self._waiting[request_id]]
         found = [result for request_id in idle if (result := self._look(request_id))]
         taken = [self._take(result) for result in found]
-        return tuple(r for r in taken if not r.repeated and r.outcome is not Outcome.PENDING)
+        fresh = [r for r in taken if not r.repeated and r.outcome is not Outcome.PENDING]
+        return tuple(self._as_told(result) for result in fresh)
+
+    def _as_told(self, result: Result) -> Result:
+        """Say that it is repeated if our session was told of it when it was opened again."""
+        if result.request_id not in self._taken or not self._session_id or not self._state_dir:
+            return result
+        try:
+            told = Notes(self._state_dir, self._session_id).of_mailbox(self._ipc_dir)
+        except (OSError, RuntimeError) as exc:  # a folder that leads in circles
+            self._note_once(f"cannot look what was told at the start: {exc}")
+            return result
+        return replace(result, repeated=result.repeated or result.request_id in told)
 
     def _adopt(self) -> None:
         """Take up what was asked by a process that worked on our session before."""

@@ -12,18 +12,22 @@ from agent_runner.asking import wire
 
 RENEW_SECONDS = 5.0
 
+# The host reads 4 KiB of a lease: no name may push out what else it says.
+_MAX_NAME = 100
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Lease:
     """One process's lease. All methods touch the disk and raise OSError.
 
-    Another `session_id` is on the disk after the next `take`, which may come at any time.
+    Another `session_id` is on the disk after the next `take`, which may come at any time. `agent`
+    and `task` name the process to people before it has asked anything.
     """
 
-    def __init__(self, tasks: Path, *, session_id: str) -> None:
+    def __init__(self, tasks: Path, *, session_id: str, agent: str = "", task: str = "") -> None:
         self.name = os.urandom(16).hex()
         self._path = tasks / f"{self.name}.lease"
+        self._names = {"agent": agent[:_MAX_NAME], "task": task[:_MAX_NAME]}
         self.session_id = session_id
         self._handle = -1
 
@@ -62,7 +66,8 @@ class Lease:
     def _content(self, *, locked: bool) -> bytes:
         # Without a lock the host must go by the file's times alone, so no boot_id.
         boot_id = read_boot_id() if locked else ""
-        return wire.encode({"boot_id": boot_id, "session_id": self.session_id})
+        names = {key: name for key, name in self._names.items() if name}
+        return wire.encode({"boot_id": boot_id, "session_id": self.session_id, **names})
 
 
 def read_boot_id() -> str:

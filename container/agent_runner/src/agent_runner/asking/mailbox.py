@@ -25,6 +25,8 @@ MAX_REQUEST_BYTES = 256 * 1024
 
 _MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 _MAX_RESPONSES = 20_000
+_MAX_TASKS = 4 * _MAX_RESPONSES
+_RECEIPT = ".received"
 _MAX_WHY = 500
 # A call that waits takes its answer sooner.
 _TAKEN_SECONDS = 2.0
@@ -85,27 +87,41 @@ class Mailbox:
     ) -> list[RequestId]:
         """Return the session's questions whose outcome lies there and that nobody has taken.
 
-        What is younger is left to the call that may be waiting for it. Names of which nothing more
-        is to be expected are added to `known`, and not looked at again.
+        What is younger is left to the call that may be waiting for it. Names of which it is certain
+        that they are none of the session's are added to `known`, and not looked at again. What was
+        taken is: the host takes the receipt of a process back that died with the answer.
         """
-        found, young = [], time.time() - older_than
+        found, young, taken = [], time.time() - older_than, self._receipts()
         with os.scandir(self.responses) as entries:
             for entry in islice(entries, _MAX_RESPONSES):
                 request_id = RequestId(entry.name.removesuffix(".json"))
-                if entry.name in known or not is_request_id(request_id):
+                if entry.name in known or request_id in taken or not is_request_id(request_id):
                     continue
                 try:
                     if entry.stat(follow_symlinks=False).st_mtime > young:
                         continue
+                    is_ours = self._is_of(session_id, entry.name)
+                except OSError:
+                    continue  # of descriptors there may be enough the next time
+                if not is_ours:
                     known.add(entry.name)
-                    if (self.tasks / f"{request_id}.received").exists():
-                        continue
-                    data = read_small(self.responses / entry.name, _MAX_RESPONSE_BYTES)
-                    if wire.decode(data).get("session_id") == session_id:
-                        found.append(request_id)
-                except (OSError, BadFile):
-                    continue
+                elif not (self.tasks / f"{request_id}{_RECEIPT}").exists():
+                    found.append(request_id)
         return found
+
+    def _receipts(self) -> set[str]:
+        """Return the ids of what was taken. Of very many some may be missing."""
+        with os.scandir(self.tasks) as entries:
+            names = [entry.name for entry in islice(entries, _MAX_TASKS)]
+        return {name.removesuffix(_RECEIPT) for name in names if name.endswith(_RECEIPT)}
+
+    def _is_of(self, session_id: str, name: str) -> bool:
+        """Say whether a response is to that session. Raise OSError if it cannot be read now."""
+        try:
+            data = read_small(self.responses / name, _MAX_RESPONSE_BYTES)
+            return wire.decode(data).get("session_id") == session_id
+        except BadFile:
+            return False
 
     def claim(self, request_id: RequestId, lease: str = "") -> bool:
         """Create the receipt. False: it is there already, the answer belongs to someone else.
@@ -115,7 +131,7 @@ class Mailbox:
         """
         confirms = {"lease": lease} if lease else {}
         content = wire.encode({"by": "waiter", "at": wire.timestamp(), **confirms})
-        return create_once(self.tasks / f"{request_id}.received", content)
+        return create_once(self.tasks / f"{request_id}{_RECEIPT}", content)
 
     def passed_on(self, request_id: RequestId) -> None:
         """Say that whoever asked has the answer. Raise OSError."""

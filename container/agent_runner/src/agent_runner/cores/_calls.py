@@ -137,7 +137,7 @@ def _unshown(given: Fields, changes: list[FileChange]) -> dict[str, Any]:
             del left[old], left[new]
     if left.get("content") == change.new:
         del left["content"]
-    if _changed_lines(text_of(left, "diff")) == _changed_lines(_diff(change)):
+    if _says_the_same(text_of(left, "diff"), _diff(change)):
         left.pop("diff", None)
     return left
 
@@ -150,10 +150,23 @@ def _replaces(change: FileChange, old: object, new: object) -> bool:
     return change.new in {before.replace(old, new, 1), before.replace(old, new)}
 
 
+def _says_the_same(diff: str, shown: str) -> bool:
+    """Say whether a diff takes out and puts in what is shown.
+
+    All of its lines may lack the same blanks at their beginning, as OpenCode writes them.
+    """
+    told, known = _changed_lines(diff), _changed_lines(shown)
+    missing = max((len(own) - len(one) for one, own in zip(told, known, strict=False)), default=0)
+    same = [own[0] + own[1 + missing :] for own in known]
+    return told == same and not any(own[1 : 1 + missing].strip(" \t") for own in known)
+
+
 def _changed_lines(diff: str) -> list[str]:
-    """Return the lines that a diff takes out and puts in, however far they are indented."""
-    lines = (line for line in diff.splitlines() if line.startswith(("+", "-")))
-    return [f"{x[0]}{x[1:].strip()}" for x in lines if not x.startswith(("+++ ", "--- "))]
+    """Return the lines that a diff takes out and puts in. Before its first @@ it names files."""
+    lines = diff.split("\n")
+    start = next((at for at, line in enumerate(lines) if line.startswith("@@")), 0)
+    head = [line for line in lines[:start] if not line.startswith(("+++ ", "--- "))]
+    return [line for line in head + lines[start:] if line.startswith(("+", "-"))]
 
 
 def _unshown_locations(call: Fields, shown: set[str | None]) -> Fields:
@@ -210,10 +223,10 @@ def _diff(change: FileChange) -> str:
     # Seldom needed, and slow to load.
     import difflib  # noqa: PLC0415
 
-    old = (change.old or "").splitlines()
+    # At nothing but \n: what else ends a line to Python may be part of one to a shell.
+    old, new = (text.split("\n") if text else [] for text in (change.old, change.new))
     before = "/dev/null" if change.old is None else change.path
-    lines = difflib.unified_diff(old, change.new.splitlines(), before, change.path, lineterm="")
-    return "\n".join(lines)
+    return "\n".join(difflib.unified_diff(old, new, before, change.path, lineterm=""))
 
 
 def _taken_path(given: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from agent_runner.cores.base import (
     text_of,
 )
 
-_MOST_QUESTIONS = 4
+_MAX_QUESTIONS = 4
 # A text beside a choice, for what is none of its options.
 _CUSTOM = "_custom"
 _YES_NO = {"Yes": True, "No": False}
@@ -111,7 +111,7 @@ def read_form(params: Fields) -> Form | None:
     required = schema.get("required")
     needed = {n for n in required if isinstance(n, str)} if isinstance(required, list) else set()
     names = [name for name in properties if not _is_custom(name, properties)]
-    if params.get("mode", "form") != "form" or not 0 < len(names) <= _MOST_QUESTIONS:
+    if params.get("mode", "form") != "form" or not 0 < len(names) <= _MAX_QUESTIONS:
         return None
     message = text_of(params, "message")
     fits = len(names) > 1 and len(message) <= MAX_LINE_CHARACTERS and "\n" not in message.strip()

@@ -181,7 +181,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class PermissionWanted:
-    """The program waits for leave to make a call. `reply` is what it is to be told.
+    """The program waits for permission to make a call. `reply` is what it is to be told.
 
     `key` is its own name for this request, `call_id` for the call. `cwd` is where the call would
     be made, empty where that is the folder of the program. `editable`: it takes another input.
@@ -215,7 +215,7 @@ class QuestionWanted:
 
 @dataclass(frozen=True, slots=True)
 class RequestDropped:
-    """The program no longer waits for leave or for an answer: it gave up, or has it elsewhere."""
+    """The program no longer waits for permission or an answer: it gave up, or has it elsewhere."""
 
     key: str
 

@@ -20,20 +20,19 @@ An answer counts as received when the model has replied after it was told, not w
 a session that is closed before is told again.
 """
 
-import hashlib
 import json
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
 from agent_runner.asking import Mailbox, Outcome, Request, Result, arguments, request_id_of, wire
-from agent_runner.asking.mailbox import read_small, words_file, write_whole
+from agent_runner.asking.mailbox import read_small, words_file
+from agent_runner.asking.notes import Notes
 from agent_runner.asking.text import describe
 from agent_runner.errors import AgentRunnerError, BadArguments, BadFile
 from agent_runner.session_ids import state_folder
@@ -51,7 +50,7 @@ _TURN_POLL_SECONDS = 0.25
 
 _ENDS_OF_CALLS = ("PostToolUse", "PostToolUseFailure")
 _INTRO = "While this session was closed, a person answered what you had asked in it:"
-_MAX_NOTES_BYTES = 1024 * 1024
+_MAX_WORDS_BYTES = 1024 * 1024
 
 Decision = Mapping[str, Any]
 ALLOW: Decision = {"permissionDecision": "allow"}
@@ -270,7 +269,7 @@ def _tell_words(event: Mapping[str, Any], environ: Mapping[str, str]) -> None:
     """Let the model read what a person said beside their yes to the call that has ended."""
     path = words_file(Path(environ.get("PYNCHY_CALLED", "")), str(event.get("tool_use_id", "")))
     try:
-        words = read_small(path, _MAX_NOTES_BYTES).decode()
+        words = read_small(path, _MAX_WORDS_BYTES).decode()
     except (FileNotFoundError, BadFile):
         return
     path.unlink(missing_ok=True)
@@ -323,11 +322,12 @@ def tell_missed(mailboxes: Iterable[Path], environ: Mapping[str, str], given: by
     return 0
 
 
-def _tell(notes: "Notes", session_id: str, mailboxes: Iterable[Path]) -> None:
+def _tell(notes: Notes, session_id: str, mailboxes: Iterable[Path]) -> None:
     found = [(path, result) for path in mailboxes for result in _missed(path, session_id)]
+    # Also if that is nothing: what an earlier start has told does not count for this one.
+    notes.write((path, result.request_id) for path, result in found)
     if not found:
         return
-    notes.write(found)
     told = "\n\n".join([_INTRO, *(describe(result) for _, result in found)])
     said = {"hookEventName": "SessionStart", "additionalContext": told}
     print(json.dumps({"hookSpecificOutput": said}))  # noqa: T201 - the protocol
@@ -342,37 +342,6 @@ def _missed(path: Path, session_id: str) -> list[Result]:
         return [result for each in waiting if (result := mailbox.read_response(each))]
     except (AgentRunnerError, OSError):
         return []
-
-
-class Notes:
-    """What one session was told, and whose receipts are due when its model has replied."""
-
-    def __init__(self, folder: Path, session_id: str) -> None:
-        key = hashlib.sha256(session_id.encode(errors="surrogateescape")).hexdigest()[:32]
-        self._path = folder / "told" / f"{key}.json"
-
-    def write(self, told: Iterable[tuple[Path, Result]]) -> None:
-        """Note what is being told. Raise OSError."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entries = [{"mailbox": str(path), "request_id": result.request_id} for path, result in told]
-        write_whole(self._path, wire.encode({"told": entries}))
-
-    def confirm(self) -> None:
-        """Create the receipts of what was told. Raise OSError."""
-        for entry in self._read():
-            mailbox, request_id = Mailbox(Path(entry["mailbox"])), entry["request_id"]
-            with suppress(FileNotFoundError):  # the group is gone
-                mailbox.claim(request_id)
-        self._path.unlink(missing_ok=True)
-
-    def _read(self) -> list[dict[str, Any]]:
-        try:
-            told = wire.decode(read_small(self._path, _MAX_NOTES_BYTES)).get("told")
-        except (FileNotFoundError, BadFile):
-            return []
-        return (
-            [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
-        )
 
 
 if __name__ == "__main__":
