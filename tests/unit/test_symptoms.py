@@ -498,6 +498,29 @@ async def test_a_sweep_says_what_it_could_not_end_and_ends_the_others(world: Wor
     assert told[RequestId("q1")][1] is not None
 
 
+async def test_a_sweep_does_not_claim_to_have_ended_what_somebody_began_to_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yes = {"question": "Drop the table?", "options": ["Yes", "No"], "default": "Yes"}
+    await world.take(KEPT, "q0", ask(yes, {"question": "Why?", "default": "tidy"}))
+    world.clock.move(timedelta(hours=1))
+    loop, found = asyncio.get_running_loop(), matching.defaults
+
+    def defaults(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
+        monkeypatch.undo()
+        part = world.answers.answer(Reply("q0", "ana", "local", ("No",), question=1))
+        asyncio.run_coroutine_threadsafe(part, loop).result(timeout=30)
+        return found(questions)
+
+    monkeypatch.setattr(matching, "defaults", defaults)
+
+    [finding] = await world.expiry.sweep(dry_run=False)
+
+    assert world.ledger.get((GROUP, Q0)).ending is None
+    assert finding.ending is None
+    assert "changed since" in finding.why
+
+
 def test_a_withdrawal_is_not_read_before_its_question_in_a_backlog(tmp_path: Path) -> None:
     mailbox = Mailbox(tmp_path, GROUP)
     mailbox.make()

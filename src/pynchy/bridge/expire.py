@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from pynchy.bridge import matching
 from pynchy.bridge.deliver import Delivery
@@ -20,7 +21,7 @@ from pynchy.bridge.retention import Retention
 from pynchy.errors import AlreadyOver, UnknownQuestion
 from pynchy.events import EventKind
 from pynchy.fair_order import fair_order
-from pynchy.model import Ending, OutcomeKind, PendingQuestion, State
+from pynchy.model import Draft, Ending, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import Key
 
 log = logging.getLogger(__name__)
@@ -112,19 +113,28 @@ class Expiry:
     async def _end_stale(self, finding: StaleQuestion) -> StaleQuestion:
         """End the question if it can be ended. Return what became of it."""
         key = finding.pending.key
-        seen = self._ledger.index.get(key)
-        now = await asyncio.to_thread(self._look_at, seen)
-        if now is None or now.ending is None:
+        if finding.ending is None:
             return finding
-        ending = now.ending
         try:
-            # Who has begun to answer since we looked is not cut off.
-            await self._end(key, lambda pending: ending if pending == seen else ())
+            ended = await self._end(key, partial(self._if_stale, drafts=finding.pending.drafts))
         except Exception as exc:
             log.exception("expiry.question_failed", extra={"group": key[0], "id": key[1]})
             why = f"{finding.why}, but it cannot be ended now ({type(exc).__name__})"
             return replace(finding, why=why, ending=None)
+        if ended is None or ended.ending is None:
+            why = f"{finding.why}, but that has changed since"
+            return replace(finding, why=why, ending=None)
         return finding
+
+    async def _if_stale(
+        self, pending: PendingQuestion, *, drafts: tuple[Draft, ...]
+    ) -> Ending | tuple[()]:
+        """Judge the question again as it is now: its cards change while a sweep goes on."""
+        # Who has begun to answer since we looked is not cut off.
+        if pending.drafts != drafts:
+            return ()
+        finding = await asyncio.to_thread(self._look_at, pending)
+        return () if finding is None or finding.ending is None else finding.ending
 
     async def report_orphans(self) -> None:
         """Tell of every open question that an answer could not be delivered to, as things are."""
