@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.test_runner_limits import COMMAND, GROUP, House, a_house
 from tests.waiting import until
 
+from pynchy.bridge import workers
 from pynchy.bridge.resume import Arrived
 from pynchy.ipc.leases import read_boot_id
 from pynchy.model import (
@@ -26,7 +28,7 @@ from pynchy.model import (
     SessionId,
     State,
 )
-from pynchy.testing import make_pending
+from pynchy.testing import FakeChannel, make_pending
 from pynchy.tracking.control import Wanted
 
 
@@ -134,3 +136,27 @@ async def test_an_answer_vanished_whose_id_was_that_of_an_ended_session(
         await house.lives(asker)
         house.runner_on(asker).finish()
         assert await resuming == Arrived(DeliveryPath.LATE)
+
+
+async def test_a_card_that_was_being_settled_when_the_answer_arrived_was_left_for_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_RETRY_MAX_SECONDS", 10_000.0)
+    may_settle, settle_card = asyncio.Event(), FakeChannel.settle_card
+
+    async def settle_later(*args: Any, **named: Any) -> None:
+        await may_settle.wait()
+        await settle_card(*args, **named)
+
+    monkeypatch.setattr(FakeChannel, "settle_card", settle_later)
+    async with a_house(tmp_path, **COMMAND) as house:
+        pending = await house.ask("s1", with_default=False)
+        await house.comes_to(pending, State.OPEN)
+        await house.answer(pending)
+        await house.lives("s1")
+        house.runner_on("s1").finish()
+        await until(lambda: house.core.ledger.get(pending.key).delivered, "the answer to arrive")
+
+        may_settle.set()
+
+        assert (await house.closed(pending)).delivered is DeliveryPath.LATE

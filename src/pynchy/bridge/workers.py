@@ -166,6 +166,8 @@ class QuestionWorkers(QuestionObserver):
     async def _settle(self, pending: PendingQuestion, card: CardRef, busy: set[str]) -> None:
         await self._services.cards.settle(pending, card)
         busy.discard(card.channel)
+        # Its own step has woken the loop above while the channel was still busy.
+        self._ledger.notify(pending.key)
 
     def _spawn(self, what: str, key: Key, work: Work, *, again: Work | None = None) -> None:
         working = self._until_done(key, work, again)
