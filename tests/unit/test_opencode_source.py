@@ -633,8 +633,9 @@ async def test_servers_that_an_agent_started_made_a_configured_one_a_flooder(
         configured, found = budgets[0], budgets[1]
         second = EVENT_COST * 200  # as much as one server may tell in a second
 
-        assert configured.spend(2 * second) == 0
-        assert found.spend(2 * second) > 0
+        # Less than the two seconds that are free: its stream may have begun already.
+        assert configured.spend(1.5 * second) == 0
+        assert found.spend(1.5 * second) > 0
 
 
 def test_a_debt_that_was_allowed_grew_when_more_servers_came() -> None:

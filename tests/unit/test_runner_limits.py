@@ -207,11 +207,12 @@ async def test_no_runner_is_started_for_a_session_that_an_agent_has_made_up(
 ) -> None:
     async with a_house(tmp_path, **launcher) as house:
         # A lease that nobody holds, and one that is held for another session.
-        house.lease("own", "real")
+        held = house.lease("own", "real")
         asked = [
             await house.ask_by_file("q1", "made-up-1", "nolease"),
             await house.ask_by_file("q2", "made-up-2", "own"),
         ]
+        held.unlink()
         await house.core.expiry.end_due()
 
         for pending in asked:
