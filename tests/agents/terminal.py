@@ -87,8 +87,8 @@ class Terminal(Stage):
         name = _SESSION_FIELDS[self.program.agent]
         return next((str(event[name]) for event in events if name in event), "")
 
-    def doctor(self) -> list[Json]:
+    def doctor(self, *arguments: str) -> list[Json]:
         """Return what doctor finds of the program."""
-        found: list[Json] = json.loads(self.pynchy("doctor", "--json").stdout)
+        found: list[Json] = json.loads(self.pynchy("doctor", "--json", *arguments).stdout)
         checks = (f"{self.program.agent} (", "Claude Code")
         return [one for one in found if one["check"].startswith(checks)]

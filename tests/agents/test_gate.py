@@ -149,7 +149,11 @@ async def test_a_call_in_the_terminal_waits_and_its_answer_is_a_plain_result(des
 
     assert IN_THE_BACKGROUND not in meanwhile
     await has_plain_answer(desk, heard, "Yes")
-    told = [one["detail"] for one in desk.doctor() if one["check"] == "Claude Code"]
+    found = desk.doctor("--gate")
+    [tried] = [one for one in found if one["check"] == "Claude Code's gate"]
+    assert tried["status"] == "ok"
+    assert f"{desk.program.version} waits for your answer" in tried["detail"]
+    told = [one["detail"] for one in found if one["check"] == "Claude Code"]
     assert f"version {desk.program.version} is set to wait for your answer" in told[0]
     assert ["asks for no permission" in one for one in told[1:]] == [True] * (
         desk.program == NEWEST
@@ -178,7 +182,9 @@ async def test_without_the_setting_the_model_would_go_on_without_an_answer(desk:
     await desk.see(IN_THE_BACKGROUND)
 
     assert len(await desk.asked()) == 1
-    [finding] = [one for one in desk.doctor() if one["status"] == "problem"]
+    finding, tried = [one for one in desk.doctor("--gate") if one["status"] == "problem"]
+    assert tried["check"] == "Claude Code's gate"
+    assert f"{desk.program.version} goes on without your answer" in tried["detail"]
     assert "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS" in finding["detail"]
     assert f"version {desk.program.version} goes on without your answer" in finding["detail"]
 

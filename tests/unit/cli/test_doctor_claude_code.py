@@ -1,14 +1,17 @@
 """What doctor says of the Claude Code that is installed: do its calls wait, does it ask."""
 
+import asyncio
 import json
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pynchy.cli.doctor.connections import ask_server
 from pynchy.cli.doctor.programs import check_claude_code, find_version
+from pynchy.cli.doctor.scripted_model import ScriptedModel
 from pynchy.findings import Finding, Status
 
 VARIABLE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"
@@ -47,14 +50,14 @@ def found(environ: dict[str, str], tmp_path: Path, **settings: Any) -> list[Find
     return list(check_claude_code(environ, tmp_path / "work"))
 
 
-def test_doctor_says_what_is_set_in_which_version_and_that_no_call_was_tried(
+def test_doctor_says_what_is_set_in_which_version_and_how_it_is_tried(
     install: Install, tmp_path: Path
 ) -> None:
     [finding] = found(install("2.1.197 (Claude Code)"), tmp_path, own=WAITS)
 
     assert finding.status is Status.OK
     assert "version 2.1.197 is set to wait for your answer, in a terminal too" in finding.detail
-    assert "its settings were read, and no call was tried" in finding.detail
+    assert "pynchy doctor --gate tries it" in finding.detail
 
 
 def test_doctor_called_a_version_that_nobody_has_tested_fine(
@@ -174,3 +177,63 @@ def test_doctor_notices_a_server_that_offers_tasks_to_claude(
     offer = ask_server([str(server)], {"PATH": "/usr/bin:/bin"}, tmp_path, 60)
 
     assert offer.tasks is offers
+
+
+def test_a_gate_that_could_not_be_tried_is_not_said_to_hold(
+    install: Install, tmp_path: Path
+) -> None:
+    environ = install("2.1.197 (Claude Code)")
+    write(tmp_path / "home" / ".claude" / "settings.json", WAITS)
+
+    found = list(check_claude_code(environ, tmp_path / "work", try_gate=True))
+
+    assert [finding.status for finding in found] == [Status.OK, Status.WARNING]
+    assert "could not be tried: it ended without having asked" in found[1].detail
+
+
+def test_a_gate_is_not_tried_with_a_program_that_an_agent_may_have_put_there(
+    install: Install, tmp_path: Path
+) -> None:
+    environ = install("2.1.197 (Claude Code)")
+    write(tmp_path / "home" / ".claude" / "settings.json", WAITS)
+
+    found = list(check_claude_code(environ, tmp_path, [tmp_path / "bin"], try_gate=True))
+
+    assert "not tried: no claude was found" in found[1].detail
+
+
+class TestScriptedModel:
+    """What Claude Code is told by the model that doctor tries its gate with."""
+
+    ASK: ClassVar = {"name": "mcp__pynchy__ask_user"}
+
+    @staticmethod
+    def say(url: str, **body: Any) -> str:
+        connection = HTTPConnection(url.removeprefix("http://"))
+        connection.request("POST", "/v1/messages", json.dumps(body).encode())
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
+
+    async def test_it_asks_once_it_is_offered_the_tool_and_reads_until_then(self) -> None:
+        with ScriptedModel("Yes, 1234") as model:
+            first = {"messages": [{"role": "user", "content": "Go."}]}
+            without = await asyncio.to_thread(self.say, model.url, tools=[], **first)
+            reads = await asyncio.to_thread(self.say, model.url, tools=[{"name": "Read"}], **first)
+            asks = await asyncio.to_thread(self.say, model.url, tools=[self.ASK], **first)
+
+            assert "tool_use" not in without
+            assert '"name": "Read"' in reads
+            assert "mcp__pynchy__ask_user" in asks
+            assert "Yes, 1234" in asks
+            assert not model.heard.is_set()
+
+    async def test_the_first_that_it_hears_of_its_call_counts(self) -> None:
+        with ScriptedModel("Yes, 1234") as model:
+            for told in ("moved to the background", "Answer: Yes, 1234"):
+                block = {"type": "tool_result", "tool_use_id": "toolu_gate", "content": told}
+                messages = [{"role": "user", "content": [block]}]
+                await asyncio.to_thread(self.say, model.url, tools=[self.ASK], messages=messages)
+
+            await model.heard.wait()
+            assert model.result == '"moved to the background"'

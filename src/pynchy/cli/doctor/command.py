@@ -59,11 +59,17 @@ _POLL_SECONDS = 0.05
     type=click.Path(path_type=Path),
     help="The settings file.  [env: PYNCHY_CONFIG]",
 )
+@click.option(
+    "--gate",
+    "try_gate",
+    is_flag=True,
+    help="Also run a connected Claude Code, to see that its calls wait (about 15 s).",
+)
 @json_option
 @data_dir_option
 @click.pass_context
 def doctor_command(
-    ctx: click.Context, data: DataFolder, config: Path | None, *, as_json: bool
+    ctx: click.Context, data: DataFolder, config: Path | None, *, try_gate: bool, as_json: bool
 ) -> None:
     r"""Find what is wrong, and say how to fix it. Changes nothing.
 
@@ -74,14 +80,19 @@ def doctor_command(
     would start it, and asked for its tools. With [sources.codex] the background server of a
     terminal's Codex is asked for its version.
 
+    With --gate a connected Claude Code is run in a terminal of its own, with an empty home and a
+    model of ours on this machine: it asks a question, and must wait for the answer.
+
     Exit code: 0 no problems (there may be warnings), 1 at least one problem.
 
     \b
     Examples:
       pynchy doctor
+      pynchy doctor --gate
       pynchy doctor --json | jq '.[] | select(.status == "problem")'
     """
-    findings = list(examine(data, config or shared_path(ctx, "config"), datetime.now(UTC)))
+    config = config or shared_path(ctx, "config")
+    findings = list(examine(data, config, datetime.now(UTC), try_gate=try_gate))
     if as_json:
         show_json([asdict(finding) for finding in findings])
     else:
@@ -90,20 +101,24 @@ def doctor_command(
         sys.exit(EXIT_FAILED)
 
 
-def examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
+def examine(
+    data: DataFolder, config: Path | None, now: datetime, *, try_gate: bool = False
+) -> Iterator[Finding]:
     """Yield everything that there is to say, in the order of reading.
 
     A host that starts or stops meanwhile would be there for one check and not for the next: then
     it is all looked at once more.
     """
     is_up = wait_for_host(data)
-    found = list(_examine(data, config, now))
+    found = list(_examine(data, config, now, try_gate=try_gate))
     if wait_for_host(data) != is_up:
-        found = list(_examine(data, config, now))
+        found = list(_examine(data, config, now, try_gate=try_gate))
     yield from found
 
 
-def _examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[Finding]:
+def _examine(
+    data: DataFolder, config: Path | None, now: datetime, *, try_gate: bool
+) -> Iterator[Finding]:
     yield from check_python()
     settings, told = look_at_settings(config, os.environ, data)
     yield from told
@@ -116,7 +131,7 @@ def _examine(data: DataFolder, config: Path | None, now: datetime) -> Iterator[F
     yield from check_inotify()
     yield from check_clock(data, now)
     boxes = writable_by_agents(settings.launchers(), data.path) if settings else []
-    yield from check_connections(data, os.environ, Path.cwd(), boxes=boxes)
+    yield from check_connections(data, os.environ, Path.cwd(), boxes=boxes, try_gate=try_gate)
     if settings is not None:
         yield from check_exposure(settings.http)
         yield from check_groups(settings, data, health.problems)

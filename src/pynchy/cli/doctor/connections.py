@@ -203,16 +203,19 @@ def _last_words(errors: IO[bytes]) -> str:
     return ""
 
 
-def check_connections(
+def check_connections(  # noqa: PLR0913 - what is looked at, and what may be run
     data: DataFolder,
     environ: Mapping[str, str],
     folder: Path,
     seconds: float = SECONDS,
     boxes: Sequence[Path] = (),
+    *,
+    try_gate: bool = False,
 ) -> Iterator[Finding]:
     """Look at every program's settings, for all folders and for this one.
 
-    `boxes` are the folders that agents may write in boxes: nothing of theirs is run.
+    `boxes` are the folders that agents may write in boxes: nothing of theirs is run. With
+    `try_gate` a connected Claude Code is run, to see whether its calls wait.
     """
     for program in PROGRAMS:
         is_connected = False
@@ -220,7 +223,8 @@ def check_connections(
             place = find_place(program, scope, environ, folder)
             is_connected |= yield from _check(place, data, environ, seconds, boxes)
         if is_connected and program == CLAUDE:
-            yield from check_claude_code(environ, find_project(folder), boxes)
+            project = find_project(folder)
+            yield from check_claude_code(environ, project, boxes, try_gate=try_gate)
 
 
 def _check(

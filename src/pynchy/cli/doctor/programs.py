@@ -1,7 +1,8 @@
 """Agent programs of this machine: how Claude Code waits and asks, and whether sources are reached.
 
-Of Claude Code, its version and its settings tell. Nothing here reaches further than this machine
-and the servers that the settings name.
+Of Claude Code, its version and its settings tell; whether its calls wait can be tried with the
+program itself. Nothing here reaches further than this machine and the servers that the settings
+name.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from agent_runner.cores.claude import BACKGROUND_VARIABLE
 from pynchy.cli.connect.document import read_document
 from pynchy.cli.connect.plan import open_text
 from pynchy.cli.connect.programs import Format, claude_settings
+from pynchy.cli.doctor.gate import GateTrial, NotTried
 from pynchy.config import CodexSourceSettings, OpenCodeSourceSettings, Settings
 from pynchy.errors import ConfigError
 from pynchy.findings import Finding, fine, problem, warning
@@ -31,6 +33,7 @@ from pynchy.sources.codex_daemon import (
 )
 
 _CHECK = "Claude Code"
+_GATE = "Claude Code's gate"
 _PROGRAM = "claude"
 _VERSION_SECONDS = 10.0
 _BACKGROUND = ("env", BACKGROUND_VARIABLE)
@@ -47,24 +50,50 @@ _ASKING_NOBODY = frozenset({"auto", "bypassPermissions", "dontAsk"})
 
 
 def check_claude_code(
-    environ: Mapping[str, str], project: Path, boxes: Sequence[Path] = ()
+    environ: Mapping[str, str], project: Path, boxes: Sequence[Path] = (), *, try_gate: bool = False
 ) -> Iterator[Finding]:
     """Say of the installed version whether it is set to wait, and whether it asks for permissions.
 
-    `boxes` are folders where agents may have put programs, which are not run.
+    `boxes` are folders where agents may have put programs, which are not run. With `try_gate` it is
+    run, to see that it waits.
     """
     version = find_version(environ, boxes)
     try:
         yield _waiting(version, environ, project)
+        if try_gate:
+            yield _tried(version, environ, project, boxes)
         if version is not None and version >= _AUTO_MODE:
             yield from _asking(version, environ, project)
     except ConfigError as exc:
         yield warning(_CHECK, str(exc), "correct the file: the program cannot read it either")
 
 
+def _tried(
+    version: Version | None, environ: Mapping[str, str], project: Path, boxes: Sequence[Path]
+) -> Finding:
+    """Run the program with what its settings say, and see whether a call of ours waits."""
+    program = _find_program(environ, boxes)
+    if program is None:
+        return warning(_GATE, "not tried: no claude was found on your PATH", "install it")
+    value, _ = _setting(_BACKGROUND, environ, project)
+    try:
+        holds = GateTrial(program, value, environ).holds()
+    except NotTried as exc:
+        fix = "let it ask you something in a terminal, and see that it waits"
+        return warning(_GATE, f"{_told(version)} could not be tried: {exc}", fix)
+    if holds:
+        return fine(_GATE, f"tried: in its terminal {_told(version)} waits for your answer")
+    detail = f"tried: in its terminal {_told(version)} goes on without your answer"
+    return problem(_GATE, detail, "run pynchy connect claude again, and see the line above")
+
+
+def _find_program(environ: Mapping[str, str], boxes: Sequence[Path]) -> str | None:
+    return shutil.which(_PROGRAM, path=safe_search(_PROGRAM, environ.get("PATH"), boxes))
+
+
 def find_version(environ: Mapping[str, str], boxes: Sequence[Path] = ()) -> Version | None:
     """Return the version that is installed; None if it cannot be told."""
-    program = shutil.which(_PROGRAM, path=safe_search(_PROGRAM, environ.get("PATH"), boxes))
+    program = _find_program(environ, boxes)
     if program is None:
         return None
     try:
@@ -93,7 +122,7 @@ def _waiting(version: Version | None, environ: Mapping[str, str], project: Path)
         return problem(_CHECK, detail, fix)
     detail = f"{told} is set to wait for your answer, in a terminal too ({BACKGROUND_VARIABLE} is 0"
     if version is None or version <= TESTED:
-        return fine(_CHECK, f"{detail}; its settings were read, and no call was tried)")
+        return fine(_CHECK, f"{detail}; its settings say so; pynchy doctor --gate tries it)")
     newer = f"{detail}), but it is newer than what was tested ({_text(TESTED)})"
     return warning(_CHECK, newer, "let it ask you something in a terminal, and see that it waits")
 
