@@ -108,6 +108,7 @@ async def test_a_second_answer_is_told_who_answered_what(shared_host: Host) -> N
         ({"answers": [{"selected": ["Perhaps"]}]}, 422),
         ({"values": ["1"], "question": 2}, 422),
         ({"values": ["1"], "surprise": 1}, 422),
+        ({"values": ["1"], "answers": [{"selected": ["No"]}]}, 422),
         (b"not json", 422),
         (b"", 422),
         ([], 422),

@@ -10,7 +10,7 @@ import pytest
 from tests.waiting import DEADLINE_SECONDS
 
 from pynchy.audit import AuditLog
-from pynchy.bridge.step_events import asked_event
+from pynchy.bridge.step_events import MAX_ASKED, asked_event
 from pynchy.events import Event, EventKind
 from pynchy.model import GroupName, Question, RequestId
 from pynchy.testing import NOON, make_pending
@@ -127,6 +127,15 @@ def test_a_disk_that_cannot_be_written_is_reported_and_survived(
     assert problem == "the event log cannot be written: No space left on device"
     assert log.problem is None
     log.close()
+
+
+def test_an_event_of_a_very_long_question_filled_the_log() -> None:
+    long = make_pending(questions=(Question("x" * 200_000),))
+
+    body = json.loads(event_json(7, asked_event(long, NOON)))
+
+    assert len(body["question"]) == len(body["questions"][0]["question"]) == MAX_ASKED
+    assert body["question"].endswith("x…")
 
 
 def test_the_asked_event_tells_id_question_suggestions_group_agent_and_elapsed() -> None:

@@ -30,7 +30,7 @@ def ask(request_id: str, text: str = "Deploy?", lease: str = "") -> bytes:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     (tmp_path / "ipc").mkdir()
     world = World(tmp_path, FakeLauncher(), FakeClock())
-    world.settings = Settings(max_open_per_group=3, max_open_size_per_group=2_000)
+    world.settings = Settings(max_open_per_group=3, max_open_size_per_group=5_000)
     await world.start()
     yield world
     await world.stop()
@@ -50,10 +50,25 @@ async def test_a_group_with_as_many_open_questions_as_it_may_have_is_told_so(wor
 async def test_a_group_whose_open_questions_are_too_large_together_is_told_so(
     world: World,
 ) -> None:
-    await world.take(KEPT, "q0", ask("q0", "x" * 1_500))
+    await world.take(KEPT, "q0", ask("q0", "x" * 2_500))
 
     with pytest.raises(MalformedRequest, match="too large together"):
-        await world.take(KEPT, "q1", ask("q1", "x" * 1_500))
+        await world.take(KEPT, "q1", ask("q1", "x" * 2_500))
+
+
+async def test_a_permission_counted_by_its_request_and_not_by_its_longer_card(
+    world: World,
+) -> None:
+    call = {"program": "claude", "tool": "mcp__x__y", "input": {"a": ["b"] * 100}}
+    body = {"v": 1, "type": "ask_user:ask", "request_id": "p0", "permission": call}
+    data = json.dumps(body, separators=(",", ":")).encode()
+
+    await world.take(KEPT, "p0", data)
+
+    kept = world.ledger.get((GroupName(KEPT), RequestId("p0")))
+    assert kept.size_bytes > 2 * len(data)
+    with pytest.raises(MalformedRequest, match="too large together"):
+        await world.take(KEPT, "q1", ask("q1", "x" * 3_000))
 
 
 async def test_an_orphan_is_told_of(world: World) -> None:

@@ -609,3 +609,26 @@ def test_records_of_what_was_not_edited_are_as_they_were() -> None:
 
     assert "edited" not in json.loads(ending_json(ending))["answers"][0]
     assert "edited" not in json.dumps(json.loads(pending_json(make_pending(ending=ending))))
+
+
+def test_a_card_was_fifteen_times_as_long_as_its_request() -> None:
+    deep: Any = [0] * 50_000
+    for _ in range(10):
+        deep = [deep]
+    call = ToolCall("claude", "mcp__x__y", {"a": deep}, cwd="/srv")
+
+    told = describe_call(call)
+
+    assert len(told) < 4 * len(json.dumps(deep))
+    assert told.count("0") >= 50_000
+
+
+def test_many_kinds_of_blanks_were_each_named_and_still_look_different() -> None:
+    old, other = " \t" * 20_000, " \t" * 19_999 + "\t "
+    cards = [
+        describe_call(ToolCall("claude", "Edit", {"old_string": text, "new_string": "x"}))
+        for text in (old, other)
+    ]
+
+    assert len(cards[0]) < len(old)
+    assert cards[0] != cards[1]

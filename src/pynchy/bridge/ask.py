@@ -231,7 +231,6 @@ class AskHandler(IntakeHandler):
             questions=_questions(request),
             call=request.permission and request.permission.to_model(),
             digest=request.digest(),
-            size_bytes=request.size(),
             title=request.title or "",
             agent=request.agent or "",
             task=request.task or "",
@@ -241,7 +240,7 @@ class AskHandler(IntakeHandler):
         )
 
     def _from_source(self, source: str, question: SourceQuestion) -> PendingQuestion:
-        pending = self._new(
+        return self._new(
             question.group,
             self._settings.answer_ttl,
             request_id=question.request_id,
@@ -256,7 +255,6 @@ class AskHandler(IntakeHandler):
             session_id=question.session_id,
             source=source,
         )
-        return replace(pending, size_bytes=len(wire.pending_json(pending)))
 
     def _new(
         self,
@@ -269,7 +267,7 @@ class AskHandler(IntakeHandler):
         expires_at = now + self._settings.answer_ttl
         routing = self._settings.group(group)
         needed = routing.approvals_needed if fields.get("kind") is Kind.APPROVAL else 1
-        return PendingQuestion(
+        pending = PendingQuestion(
             short_id=self._make_short_id(),
             group=group,
             timestamp=now,
@@ -279,6 +277,8 @@ class AskHandler(IntakeHandler):
             approvals_needed=needed,
             **fields,
         )
+        # What is kept counts: a permission's card says more than its request.
+        return replace(pending, size_bytes=len(wire.pending_json(pending)))
 
     def _of_mailbox(self, key: Key) -> PendingQuestion | None:
         """Return the open question; None for one of a source, which agents have no say in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException
@@ -69,6 +69,12 @@ class AnswerBody(QuestionBody):
     rule_seconds: Annotated[float, Field(gt=0, le=_MAX_RULE_SECONDS)] | None = None
     rule_scope: RuleScope | None = None
     edited: Any = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.values and self.answers:
+            raise ValueError("give either values or answers")
+        return self
 
 
 class DeclineBody(QuestionBody):

@@ -6,11 +6,12 @@ such as line breaks, long gaps and control characters, is made visible.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from typing import Any
 
 from pynchy import wire
@@ -43,6 +44,11 @@ _LONG_GAP = re.compile(rf"(^[+-]?)?({_BLANK}{{16,}})", re.MULTILINE)
 _KINDS = {" ": "blank", "\t": "tab"}
 # Lines of code begin with so many blanks at most.
 _DEEPEST = 48
+# So much of a card may be indentation, beside as much as the text itself.
+_INDENTATION = 2_000
+# Of so many kinds of blanks in a row each is named.
+_MAX_RUNS = 50
+_DIGEST = 16
 _COMMAND = re.compile(r"[^\n]{1,200}:\n\n(`{3,})sh\n(.+?)\n\1(?:\n|\Z)", re.DOTALL)
 _DENIED = "The agent is told so, with the words that you add."
 
@@ -289,7 +295,16 @@ def _count_same(lines: list[str], others: list[str]) -> int:
 
 
 def _pretty(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    """Return JSON with a line for each item, unless most of that would be indentation."""
+    plain = json.dumps(value, ensure_ascii=False)
+    room = 2 * len(plain) + _INDENTATION
+    lines: list[str] = []
+    for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
+        lines.append(piece)
+        room -= len(piece)
+        if room < 0:
+            return plain
+    return "".join(lines)
 
 
 def _enclosed(text: str) -> str:
@@ -327,8 +342,13 @@ def _name_exactly(gap: re.Match[str]) -> str:
 
 
 def _kinds(blanks: str) -> str:
-    """Name the blanks, each kind with how many there are in a row."""
-    return ", ".join(_kind(one, len([*same])) for one, same in groupby(blanks))
+    """Name the blanks, each kind with how many there are in a row; of many, by their digest."""
+    runs = groupby(blanks)
+    named = [_kind(one, len([*same])) for one, same in islice(runs, _MAX_RUNS)]
+    if next(runs, None) is not None:
+        digest = hashlib.sha256(blanks.encode("utf-8", "surrogatepass")).hexdigest()
+        named.append(f"… {len(blanks)} blanks in all, SHA-256 {digest[:_DIGEST]}")
+    return ", ".join(named)
 
 
 def _kind(blank: str, count: int) -> str:

@@ -212,10 +212,6 @@ class AskRequest(Incoming):
             return Kind.PERMISSION
         return Kind.QUESTION if self.approval is None else Kind.APPROVAL
 
-    def size(self) -> int:
-        """Return how many bytes what is asked takes."""
-        return len(self.model_dump_json())
-
     def digest(self) -> str:
         """What tells a repeated request from another one under the same id.
 

@@ -254,6 +254,8 @@ def render_card(questions: tuple[Question, ...], card: Card, limit: int) -> str:
 
 def fits_whole(questions: tuple[Question, ...], card: Card, limit: int) -> bool:
     """True if a text of at most `limit` characters tells all that is asked."""
+    if sum(len(question.text) for question in questions) > limit:
+        return False  # without a look at each of its characters, of which there may be many
     frame = [*_top(questions, card), *_bottom(questions, card), "", REPEATED]
     whole = [*frame, *_asked(questions, card, _WHOLE)]
     return length("\n".join(whole)) <= limit
