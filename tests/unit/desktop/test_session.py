@@ -1,9 +1,11 @@
 """`pynchy desktop` at its edges: links, strangers at the host's port, sleep, and what starts it."""
 
 import asyncio
+import hashlib
+import hmac
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +18,7 @@ from pynchy.cli.desktop.following import PopupFollower
 from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
 from pynchy.desktop.popups import PopupIds
 from pynchy.errors import HostError
+from pynchy.inbox.sign_in import NONCE, PROOF, SIGNATURE
 from pynchy.model import Option, Question
 from pynchy.safe_folder import Folder
 
@@ -68,6 +71,49 @@ def test_a_host_that_refuses_what_was_signed_for_it_has_signed_out(
     with pytest.raises(SignedOut):
         HostSession(SessionKeys(stranger, "c=c", "k")).call("GET", "/")
     assert len(Stranger.heard) == 2
+
+
+class Restarted(BaseHTTPRequestHandler):
+    """A host after a restart: the second to ask hears of its nonce after the first has used it."""
+
+    key = hashlib.sha256(b"k").hexdigest()
+    used: ClassVar[threading.Event]
+    first: ClassVar[threading.Lock]
+
+    def do_GET(self) -> None:
+        nonce, challenge, *_ = self.headers[SIGNATURE].split()
+        if nonce == "new":
+            self.used.set()
+            mac = hmac.new(self.key.encode(), f"reply\n{challenge}".encode(), hashlib.sha256)
+            self.send_response(200)
+            self.send_header(PROOF, mac.hexdigest())
+        else:
+            if not self.first.acquire(blocking=False):
+                assert self.used.wait(30)
+            self.send_response(401)
+            self.send_header(NONCE, "new")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+async def test_two_requests_at_once_after_a_restart_were_taken_for_a_sign_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Restarted, "used", threading.Event(), raising=False)
+    monkeypatch.setattr(Restarted, "first", threading.Lock(), raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Restarted) as server:
+        threading.Thread(target=server.serve_forever).start()
+        session = HostSession(SessionKeys(f"http://127.0.0.1:{server.server_port}", "c=c", "k"))
+        try:
+            replies = await asyncio.gather(
+                *(asyncio.to_thread(session.call, "GET", "/") for _ in range(2))
+            )
+        finally:
+            server.shutdown()
+
+    assert [status for status, _ in replies] == [200, 200]
 
 
 @pytest.mark.parametrize(

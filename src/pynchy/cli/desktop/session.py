@@ -103,26 +103,30 @@ class HostSession:
     def _request(self, method: str, path: str, body: bytes, seconds: float) -> _Reply:
         for _ in range(2):
             connection, challenge = _connect(self.url, seconds), secrets.token_urlsafe(16)
-            headers = self._signed(method, path, body, challenge)
+            # Another thread may learn the host's new one before our reply is here.
+            signed_with = self._nonce
+            headers = self._signed(method, path, body, signed_with, challenge)
             reply = _sent(connection, method, path, body, headers)
             if reply.status != http.client.UNAUTHORIZED:
                 self._check(reply, challenge)
                 return reply
             nonce = reply.getheader(NONCE)
             reply.close()
-            if not nonce or nonce == self._nonce:
+            if not nonce or nonce == signed_with:
                 break
             self._nonce = nonce
         raise SignedOut(f"the host at {self.url} has signed this session out")
 
-    def _signed(self, method: str, path: str, body: bytes, challenge: str) -> dict[str, str]:
+    def _signed(
+        self, method: str, path: str, body: bytes, nonce: str, challenge: str
+    ) -> dict[str, str]:
         said = hashlib.sha256(body).hexdigest()
-        mac = self._mac("request", self._nonce, challenge, method, path, said)
+        mac = self._mac("request", nonce, challenge, method, path, said)
         return {
             "Cookie": self._cookie,
             "Origin": self.url,
             "Content-Type": "application/json",
-            SIGNATURE: f"{self._nonce} {challenge} {said} {mac}",
+            SIGNATURE: f"{nonce} {challenge} {said} {mac}",
         }
 
     def _check(self, reply: _Reply, challenge: str) -> None:
