@@ -62,6 +62,11 @@ def strip_hidden(text: str) -> str:
     return _HIDDEN_RUN.sub("", text)
 
 
+def clip(text: str, most: int) -> str:
+    """Return at most so many characters of the text, which ends in an ellipsis where it was cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def number_of(found: re.Match[str]) -> str:
     """Return how a run of one character, the match's first group, is named."""
     return f"⟨{_name(found[1], len(found.group()))}⟩"

@@ -27,6 +27,7 @@ from pynchy.bridge.lifecycle import (
 )
 from pynchy.events import AskedQuestion, Event, EventKind
 from pynchy.model import PendingQuestion
+from pynchy.unicode_safety import clip
 
 # The log is read and followed by many; a question may have a quarter of a million characters.
 MAX_ASKED = 20_000
@@ -65,16 +66,11 @@ def asked_event(pending: PendingQuestion, now: datetime) -> Event:
         pending.request_id,
         pending.short_id,
         agent=pending.agent,
-        asked=tuple(AskedQuestion(_cut(q.text), q.labels) for q in pending.questions),
+        asked=tuple(AskedQuestion(clip(q.text, MAX_ASKED), q.labels) for q in pending.questions),
         asked_kind=pending.kind,
         elapsed_seconds=_elapsed(pending, now),
         session_id=pending.session_id or None,
     )
-
-
-def _cut(text: str) -> str:
-    """Return as much as an event tells; the question itself has all of it."""
-    return text if len(text) <= MAX_ASKED else f"{text[: MAX_ASKED - 1]}…"
 
 
 def _elapsed(pending: PendingQuestion, now: datetime) -> float:

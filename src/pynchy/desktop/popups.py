@@ -242,6 +242,10 @@ class Popups:
         known.is_busy = True
         try:
             told = await self._answers.answer(known.asked, answer)
+        except Exception:
+            # Nobody may take it that an answer was given which was not.
+            log.exception("desktop.answer_failed")
+            told = PopupNotice("Not sent: something is wrong here. Try again, or answer elsewhere.")
         finally:
             known.is_busy = False
         if told is None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -37,6 +39,7 @@ from pynchy.inbox.sign_in import Browser
 from pynchy.inbox.views import RowView, brief, order_of, revision_of, row_view
 from pynchy.model import GroupName, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import HistoryQuery, Key, has_words
+from pynchy.unicode_safety import clip
 
 PING_SECONDS = 10
 _STALLED_READER_SECONDS = 30.0
@@ -56,6 +59,8 @@ _AS_ASKED = (
     *("request_id", "short_id", "group", "kind", "title", "agent", "task", "urgency", "state"),
     *("timestamp", "expires_at", "defaults_at", "approvals_needed", "questions"),
 )
+_MAX_TEXT = 2_000
+_MAX_ABOUT = 400
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
 
 
@@ -228,14 +233,16 @@ class InboxPages:
         return JSONResponse(body, headers=_NO_STORE)
 
     async def questions(self, request: Request) -> Response:
-        """Send open questions as they were asked, to who shows them without our pages."""
+        """Send open questions to who shows them without our pages; long texts are cut."""
         wanted = request.query_params.getlist("key")[:_CARDS_AT_ONCE]
         found = [
             await find_question(self._context, *key.split("/", 1)) for key in wanted if "/" in key
         ]
-        views = [wire.pending_view(p) for p in found if p is not None and p.ending is None]
-        body = [{name: view[name] for name in _AS_ASKED if name in view} for view in views]
-        response = JSONResponse(body, headers=_NO_STORE)
+        asked = [p for p in found if p is not None and p.ending is None]
+        response = JSONResponse(
+            await asyncio.to_thread(lambda: [_as_asked(pending) for pending in asked]),
+            headers=_NO_STORE,
+        )
         await self._sign_in.renew(request, response)
         return response
 
@@ -279,6 +286,27 @@ class InboxPages:
             words=tuple(q.split()),
         )
         return await self._context.history.recent(query)
+
+
+def _as_asked(pending: PendingQuestion) -> dict[str, Any]:
+    """Return what a popup can show of the question. What is cut is longer than any shows."""
+    questions = tuple(
+        replace(
+            question,
+            text=clip(question.text, _MAX_TEXT),
+            options=tuple(
+                replace(
+                    option,
+                    description=clip(option.description, _MAX_ABOUT),
+                    preview=clip(option.preview, _MAX_ABOUT),
+                )
+                for option in question.options
+            ),
+        )
+        for question in pending.questions
+    )
+    view = wire.pending_view(replace(pending, questions=questions))
+    return {name: view[name] for name in _AS_ASKED if name in view}
 
 
 def _place(after: str) -> int:

@@ -13,6 +13,7 @@ import webbrowser
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,7 +22,7 @@ from pynchy.cli.views import HostQuestion, read_question
 from pynchy.desktop.backend import Backend
 from pynchy.desktop.popup import PopupKey, PopupQuestion, shows_whole
 from pynchy.desktop.popups import PopupAnswers, PopupIds, PopupNotice, Popups
-from pynchy.errors import ChannelUnavailable, HostError
+from pynchy.errors import ChannelUnavailable, HostError, PynchyError
 from pynchy.model import Answer, Card, GroupName, Question, RequestId, ShortId, Urgency
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ _RETRY_MAX_SECONDS = 15.0
 _LOOK_SECONDS = 5.0
 # The most popups at once, of what was open before.
 _MOST = 20
+# As many as surely fit into one reply.
+_AT_ONCE = 5
 _OVER = 409
 _ACCEPTED = 202
 _OK = 300
@@ -73,7 +76,7 @@ class PopupFollower(PopupAnswers):
         path = f"/api/questions/{quote(asked.request_id)}/answer"
         try:
             status, said = await asyncio.to_thread(self._session.call, "POST", path, body)
-        except HostError as exc:
+        except PynchyError as exc:
             return PopupNotice(f"Not sent: {exc}. Try again.")
         if status == _ACCEPTED:
             return PopupNotice("Noted. Others are to answer, too.")
@@ -140,6 +143,8 @@ class PopupFollower(PopupAnswers):
             case "card":
                 for asked in await self._fetch([str(body["key"])]):
                     await self._pop_up(asked)
+            case "out":
+                raise SignedOut(f"the host at {self._session.url} has signed this session out")
             case "over":
                 group, _, request_id = str(body["key"]).partition("/")
                 await self._close((GroupName(group), RequestId(request_id)))
@@ -173,13 +178,15 @@ class PopupFollower(PopupAnswers):
             await self._popups.close(key)
 
     async def _fetch(self, keys: list[str]) -> list[PopupQuestion]:
-        if not keys:
-            return []
-        path = f"/inbox/questions?{urlencode([('key', key) for key in keys])}"
-        status, views = await asyncio.to_thread(self._session.call, "GET", path)
-        if status >= _OK:
-            raise HostError(f"the host at {self._session.url} is of another version")
-        return [_asked(read_question(view)) for view in views]
+        found: list[PopupQuestion] = []
+        for first in range(0, len(keys), _AT_ONCE):
+            wanted = urlencode([("key", key) for key in keys[first : first + _AT_ONCE]])
+            call = partial(self._session.call, "GET", f"/inbox/questions?{wanted}")
+            status, views = await asyncio.to_thread(call)
+            if status >= _OK:
+                raise HostError(f"the host at {self._session.url} is of another version")
+            found += [_asked(read_question(view)) for view in views]
+        return found
 
 
 def _asked(view: HostQuestion) -> PopupQuestion:
