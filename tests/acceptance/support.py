@@ -300,6 +300,7 @@ async def agent_of(
     era: str = "auto",
     at_desk: Any = None,
     client_program: str = "",
+    profile: str = "",
     **environ: str,
 ) -> AsyncIterator[Agent]:
     """Start `pynchy mcp` as an agent program does, and connect to it.
@@ -309,6 +310,7 @@ async def agent_of(
     pid_file = person.data.parent / f"agent-{time.monotonic_ns()}.pid"
     server = [str(PYNCHY), "mcp", "--group", group, "--data-dir", str(person.data)]
     server += ["--client", client_program] if client_program else []
+    server += ["--profile", profile] if profile else []
     parameters = StdioServerParameters(
         command="/bin/sh",
         args=["-c", 'echo $$ > "$0"; exec "$@"', str(pid_file), *server],
