@@ -294,11 +294,12 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent_of(
+async def agent_of(  # noqa: PLR0913 - all that an agent program may be
     person: Person,
     group: str = "team",
     era: str = "auto",
     at_desk: Any = None,
+    *,
     client_program: str = "",
     profile: str = "",
     **environ: str,
