@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pynchy import wire
 from pynchy.audit import AuditLog
+from pynchy.bridge.announce import Announcements
 from pynchy.bridge.answer import AnswerService, DeskAnswers
 from pynchy.bridge.ask import AskHandler
 from pynchy.bridge.cards import Cards
@@ -110,7 +111,10 @@ class Core:
         self.cards = Cards(self.ledger, context.channels, timeout, url)
         make_short_id = ShortIds(Folder(context.folder), self.index.has_short_id).make
         self.ask_handler = AskHandler(self.ledger, lost, make_short_id, settings, permissions)
-        self.answers = AnswerService(self.ledger, context.channels, settings, permissions)
+        self.answers = AnswerService(
+            self.ledger, context.channels, settings, permissions, self.mailboxes
+        )
+        self.announcements = Announcements(self.ledger, context.channels, settings)
         self.desk_answers = DeskAnswers(self.answers, settings)
         self.control = SessionControl(
             lost, self.late.halt, self.mailboxes, settings, context.environ
@@ -121,6 +125,7 @@ class Core:
         services = QuestionServices(self.cards, self.delivery, self.expiry)
         workers = QuestionWorkers(self.ledger, services, self.settings, tasks)
         self.ledger.subscribe(workers)
+        self.announcements.start(tasks)
         await self.ledger.load()
         await self.tracker.load(tasks)
         await self.rules.load()

@@ -47,6 +47,7 @@ class EventKind(StrEnum):
     RULE_USED = "rule_used"
     RULE_REVOKED = "rule_revoked"
     RULE_NOT_MADE = "rule_not_made"
+    ANNOUNCED = "announced"
     SESSION_STARTED = "session_started"
     SESSION_WAITING = "session_waiting"
     SESSION_PARKED = "session_parked"
@@ -86,3 +87,16 @@ class Event:
     source: str = ""
     title: str = ""
     urgency: Urgency | None = None
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What an agent tells people without wanting an answer; the event is all that is kept."""
+
+    group: GroupName
+    title: str
+    text: str = ""
+    agent: str = ""
+    task: str = ""
+    urgency: Urgency = Urgency.NORMAL

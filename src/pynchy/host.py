@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import partial
 
 from pynchy.aio import HostLoop, Rate, SteadyClock, cancelled_at_end, first_in
+from pynchy.bridge.announce import ANNOUNCE_PREFIX
 from pynchy.bridge.ask import PREFIX
 from pynchy.channels.base import Channel
 from pynchy.channels.loading import OpenChannels, make_channels
@@ -174,6 +175,7 @@ class Host:
         registry.register_prefix(PREFIX, self._core.ask_handler.handle)
         registry.register_prefix(DESK_ANSWER, self._core.desk_answers.handle)
         registry.register_prefix(SESSION_PREFIX, self._core.control.handle)
+        registry.register_prefix(ANNOUNCE_PREFIX, self._core.announcements.handle)
         rate = self._settings.requests_per_second
         burst = self._settings.request_burst
         intake = Intake(

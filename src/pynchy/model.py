@@ -259,7 +259,7 @@ class PendingQuestion:
     `source` is where it came from, empty for the mailbox; `home_host` the host that recorded it.
     `call` is what a permission is for, `offered_rule` the pattern of the rule that "always" makes,
     `rule_problem` why it did not. `approvals_needed` people must approve; until then each approval
-    is a draft. `asker_seen`: when it was asked, somebody held a lease for its session.
+    is a draft. `asker_seen`: its session had a lease then. `hears_dismissal`: closing it is told.
     """
 
     request_id: RequestId
@@ -294,6 +294,7 @@ class PendingQuestion:
     offered_rule: str = ""
     rule_problem: str = ""
     approvals_needed: int = 1
+    hears_dismissal: bool = False
 
     @property
     def answered(self) -> frozenset[int]:
@@ -361,6 +362,7 @@ class Card:
     repeated: bool = False
     ending: Ending | None = None
     delivery: str = ""
+    hears_dismissal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,12 +294,14 @@ class Agent:
 
 
 @asynccontextmanager
-async def agent_of(
+async def agent_of(  # noqa: PLR0913 - all that an agent program may be
     person: Person,
     group: str = "team",
     era: str = "auto",
     at_desk: Any = None,
+    *,
     client_program: str = "",
+    profile: str = "",
     **environ: str,
 ) -> AsyncIterator[Agent]:
     """Start `pynchy mcp` as an agent program does, and connect to it.
@@ -309,6 +311,7 @@ async def agent_of(
     pid_file = person.data.parent / f"agent-{time.monotonic_ns()}.pid"
     server = [str(PYNCHY), "mcp", "--group", group, "--data-dir", str(person.data)]
     server += ["--client", client_program] if client_program else []
+    server += ["--profile", profile] if profile else []
     parameters = StdioServerParameters(
         command="/bin/sh",
         args=["-c", 'echo $$ > "$0"; exec "$@"', str(pid_file), *server],

@@ -1,5 +1,6 @@
 """`pynchy desktop`: popups in a session, for a host that has no desktop itself."""
 
+import json
 import os
 import signal
 import subprocess
@@ -132,6 +133,41 @@ async def test_a_click_opens_the_page_at_the_address_that_was_signed_in_to(
         await call
 
     assert page == f"{host.url}/q/team/{request_id}"
+
+
+async def test_closing_a_popup_ends_the_call_of_openflows_tool_and_the_inbox_keeps_the_question(
+    desktop: Desktop, host: Host, start_session: StartSession
+) -> None:
+    start_session("--url", link_of(host))
+    async with agent_of(host, profile="notify") as agent:
+        asked = {"title": "Merge", "question": "Merge it?", "options": ["Yes", "No"]}
+        call = agent.calling("ask_user", {**asked, "wait_for_response": True, "timeout": 600})
+        await desktop.sees("Merge it?")
+        desktop.click(3)
+        told = json.loads(await call)
+
+    assert (told["response"], told["choice"]) == ("dismissed", None)
+    assert [one["request_id"] for one in host.pending()] == [told["request_id"]]
+
+
+async def test_what_an_agent_announces_pops_up(
+    desktop: Desktop, host: Host, start_session: StartSession, tmp_path: Path
+) -> None:
+    start_session("--url", link_of(host))
+    log = tmp_path / "session.log"
+    await until(lambda: "pops up here" in log.read_text(), "the sign-in")
+    async with agent_of(host, profile="notify") as agent:
+        # What is announced before anybody follows is not shown: a question shows that one does.
+        call = agent.calling("ask_user", {"title": "Hello", "question": "There?"})
+        await desktop.sees("There?")
+        await call
+        commit = {"branch": "fix", "message": "Mend <b>it</b>", "agent": "Executeur"}
+        await agent.call("notify_commit", commit)
+        popup = await desktop.sees("Commit")
+
+    assert popup.title == "Executeur · team · fix"
+    assert popup.body == "Commit\nMend &lt;b&gt;it&lt;/b&gt;"
+    assert popup.urgency == "LOW"
 
 
 async def test_a_second_one_for_the_same_host_leaves(

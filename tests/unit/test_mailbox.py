@@ -92,6 +92,7 @@ def test_tidying_forgets_old_responses_but_not_those_of_open_questions(mailbox: 
     for request_id in ("open", "over"):
         mailbox.respond(RequestId(request_id), b"{}")
         mailbox.claim(RequestId(request_id), "secret", NOON)
+        mailbox.note_dismissed(RequestId(request_id), b"{}")
     mailbox.write_initial(RequestId("over"), b"{}")
     future = NOON + timedelta(days=10_000)
 
@@ -100,7 +101,12 @@ def test_tidying_forgets_old_responses_but_not_those_of_open_questions(mailbox: 
     left = sorted(
         str(path.relative_to(mailbox.path)) for path in mailbox.path.rglob("*") if path.is_file()
     )
-    assert left == ["input/host.json", "responses/open.json", "tasks/open.received"]
+    assert left == [
+        "input/host.json",
+        "responses/open.dismissed.json",
+        "responses/open.json",
+        "tasks/open.received",
+    ]
 
 
 def test_only_the_newest_responses_to_refused_requests_are_kept(mailbox: Mailbox) -> None:

@@ -410,6 +410,25 @@ async def test_a_notify_ask_is_seen_although_the_model_spoke_once_more(
     assert event.asked[0].suggestions == ("Yes", "No")
 
 
+@pytest.mark.parametrize(
+    "output", ['{"sent": true, "message": "sent"}', '{"response": "timeout", "choice": null}']
+)
+async def test_a_notify_ask_that_our_own_server_took_is_not_seen_a_second_time(
+    server: OpenCodeStandIn, output: str
+) -> None:
+    ours, other = server.session("Ours"), server.session("Other")
+    ask_by_notify(server, ours, "Merge?")
+    server.messages[ours][-1]["parts"][0]["state"]["output"] = output
+    ask_by_notify(server, other, "Other?")
+
+    async with following(server) as look:
+        agent = await look.agent(AgentState.WAITING)
+        await until(lambda: look.events, "it to be told")
+
+    assert agent.title == "Other?"
+    assert [event.asked[0].question for event in look.events] == ["Other? Really?"]
+
+
 async def test_of_a_notify_ask_nothing_but_the_title_was_told(server: OpenCodeStandIn) -> None:
     session = server.session("Merge it")
     ask_by_notify(server, session, "Merge?", agent="Executor", urgency="high")

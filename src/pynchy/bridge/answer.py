@@ -9,6 +9,7 @@ answered before.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from pynchy.bridge.lifecycle import PartlyAnswered
 from pynchy.bridge.permissions import PermissionRules
 from pynchy.calls import RuleScope
 from pynchy.channels.base import AT_DESK, Channel
-from pynchy.config import TOKEN_CHANNELS, Settings
+from pynchy.config import LOCAL, TOKEN_CHANNELS, WEB, Settings
 from pynchy.errors import (
     AlreadyOver,
     AmbiguousQuestion,
@@ -31,6 +32,7 @@ from pynchy.errors import (
     ReplyRejected,
     UnknownQuestion,
 )
+from pynchy.ipc.base import MailboxDirectory
 from pynchy.model import (
     Answer,
     Card,
@@ -64,8 +66,10 @@ class AnswerService:
         channels: Mapping[str, Channel],
         settings: Settings,
         rules: PermissionRules | None = None,
+        mailboxes: MailboxDirectory | None = None,
     ) -> None:
         self._rules = rules
+        self._mailboxes = mailboxes
         self._ledger = ledger
         self._channels = channels
         self._settings = settings
@@ -108,6 +112,23 @@ class AnswerService:
             reason=reason or None,
         )
         return await self._decide(pending, lambda _: ending)
+
+    async def dismiss(self, reply: Reply, implied_choice: str = "") -> None:
+        """See ReplyHandler. It is told to who asked, if they want to know.
+
+        Where nothing else shows the question, it is declined: nobody could answer any more.
+        """
+        pending = await self._open_question(reply)
+        if not pending.hears_dismissal or self._mailboxes is None:
+            return
+        stays_open = _shows_elsewhere(pending, reply.channel)
+        note = wire.dismissal_json(
+            pending.request_id, reply.by, implied_choice, stays_open=stays_open
+        )
+        mailbox = self._mailboxes.of(pending.group)
+        await asyncio.to_thread(mailbox.note_dismissed, pending.request_id, note)
+        if not stays_open:
+            await self.decline(reply)
 
     async def _decide(
         self,
@@ -216,6 +237,12 @@ class AnswerService:
             raise NotAllowed("you are not on the list of people who may answer this")
         if not group.may_approve(reply.channel, reply.user_id) and _is_for_approvers(pending):
             raise NotAllowed("you are not on the list of people who may approve this")
+
+
+def _shows_elsewhere(pending: PendingQuestion, channel: str) -> bool:
+    """True if a card in another place shows the question, or may yet. The inbox is one."""
+    others = [card for card in pending.cards if card.channel != channel and not card.hopeless]
+    return bool(others) or channel in {LOCAL, WEB}
 
 
 def _is_for_approvers(pending: PendingQuestion) -> bool:

@@ -237,6 +237,7 @@ class AskHandler(IntakeHandler):
             urgency=request.urgency or Urgency.NORMAL,
             session_id=wire.session_id(request.session_id),
             lease=request.lease or "",
+            hears_dismissal=request.hears_dismissal,
         )
 
     def _from_source(self, source: str, question: SourceQuestion) -> PendingQuestion:

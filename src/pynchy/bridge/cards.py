@@ -208,6 +208,7 @@ def card_of(pending: PendingQuestion, public_url: str = "") -> Card:
         session_id=pending.session_id,
         ending=pending.ending,
         delivery=delivery_note(pending),
+        hears_dismissal=pending.hears_dismissal,
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pynchy.errors import AskingUnsupported, ConfigError
+from pynchy.events import Announcement
 from pynchy.model import Card, PendingQuestion, Question, Reply, RequestId, ShownCard
 
 if TYPE_CHECKING:
@@ -67,6 +68,12 @@ class ReplyHandler(Protocol):
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """Return the question, ended because the person will not answer."""
 
+    async def dismiss(self, reply: Reply, implied_choice: str = "") -> None:
+        """Know that a person has closed what shows the question. That is no answer.
+
+        `implied_choice` is the option that closing stood for, where it had no button of its own.
+        """
+
     def open_cards(self, channel: str) -> list[ShownCard]:
         """Return what the channel shows of open questions, also from before a restart."""
 
@@ -85,6 +92,10 @@ class ChannelReplies(ReplyHandler):
     async def decline(self, reply: Reply, reason: str | None = None) -> PendingQuestion:
         """See ReplyHandler."""
         return await self._handler.decline(replace(reply, channel=self._channel), reason)
+
+    async def dismiss(self, reply: Reply, implied_choice: str = "") -> None:
+        """See ReplyHandler."""
+        await self._handler.dismiss(replace(reply, channel=self._channel), implied_choice)
 
     def open_cards(self, channel: str) -> list[ShownCard]:
         """See ReplyHandler."""
@@ -147,6 +158,12 @@ class Channel:
         the channel can find is settled, else there is nothing to do.
         Called again when the delivery has got further. Raise ChannelUnavailable to be called
         again later.
+        """
+
+    async def announce(self, jid: str, told: Announcement) -> None:
+        """Show what wants no answer, once. A channel that does not show such things does nothing.
+
+        Raise ChannelUnavailable if it cannot be shown now; it is not tried again.
         """
 
     def shows_whole(self, questions: tuple[Question, ...], card: Card) -> bool:

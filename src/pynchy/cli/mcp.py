@@ -25,8 +25,13 @@ from pynchy.data_dir import DataFolder
     type=click.Choice(["claude", "codex", "opencode"]),
     help="The agent program that starts it, where a person started that.",
 )
+@click.option(
+    "--profile",
+    type=click.Choice(["notify"]),
+    help="Offer OpenFlow's notify tools in place of our own.",
+)
 @data_dir_option
-def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
+def mcp_command(group: str, client: str | None, profile: str | None, data: DataFolder) -> None:
     r"""Run the MCP server that an agent asks through, on stdin and stdout.
 
     The group is made if it is new; the host notices it by itself. Who asks is told by
@@ -34,12 +39,17 @@ def mcp_command(group: str, client: str | None, data: DataFolder) -> None:
     limit for a call, in seconds. With --client, which `pynchy connect` writes, the session is the
     one that the program itself names (Claude Code and Codex do).
 
+    With --profile notify it offers ask_user, notify_commit, notify_merge and notify_sync as
+    OpenFlow's notify has them, and check_answer for answers that came late.
+
     \b
-    Example, as an agent's MCP settings:
+    Examples, as an agent's MCP settings, and as those of OpenCode:
       {"command": "pynchy", "args": ["mcp", "--group", "web-team"]}
+      "notify": {"type": "local",
+                 "command": ["pynchy", "mcp", "--group", "web-team", "--profile", "notify"]}
     """
     warn_of_misspelling(data, group)
     ipc_dir = make_mailbox(data, group)
     from agent_runner.agent_tools import main_as_told  # noqa: PLC0415 - the arguments come first
 
-    sys.exit(main_as_told(ipc_dir, os.environ, client or ""))
+    sys.exit(main_as_told(ipc_dir, os.environ, client or "", profile or ""))

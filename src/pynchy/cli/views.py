@@ -90,6 +90,7 @@ class HostQuestion:
     agent_gone: bool
     unreachable: str
     is_editable: bool
+    hears_dismissal: bool
 
     @property
     def asker(self) -> str:
@@ -197,6 +198,7 @@ def read_question(view: Json) -> HostQuestion:
         agent_gone=view.get("agent_gone") is True,
         unreachable=_text(view, "unreachable"),
         is_editable=view.get("editable") is True,
+        hears_dismissal=view.get("hears_dismissal") is True,
     )
 
 

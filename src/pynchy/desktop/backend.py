@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pynchy.desktop.popup import Abilities, Popup
+
+_EXAMINE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,14 @@ Happening = Pressed | TextWritten | PopupDismissed | ServiceReady
 class Backend(ABC):
     """A notification service; `happenings` has what happens there, in order.
 
-    `tried` is set once it is known whether there is a service.
+    `tried` is set once it is known whether there is a service, and `service_name` is what that is
+    called.
     """
 
     def __init__(self) -> None:
         self.happenings: asyncio.Queue[Happening] = asyncio.Queue()
         self.tried = asyncio.Event()
+        self.service_name = ""
 
     @abstractmethod
     async def run(self) -> None:
@@ -61,6 +66,10 @@ class Backend(ABC):
     @abstractmethod
     def problem(self) -> str | None:
         """Say why nothing can be shown now; None if it can."""
+
+    def fix(self) -> str:
+        """Say what a person can do about the problem."""
+        return "answer in another channel"
 
     @property
     @abstractmethod
@@ -81,3 +90,28 @@ class Backend(ABC):
     @abstractmethod
     def is_current(self, popup_id: str) -> bool:
         """True if the service that runs now gave this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundService:
+    """What there is to show popups: its name and abilities, or why there is nothing."""
+
+    problem: str | None
+    fix: str
+    name: str
+    abilities: Abilities
+
+
+async def examine(backend: Backend) -> FoundService:
+    """Look for a notification service, and return what there is."""
+    running = asyncio.create_task(backend.run())
+    try:
+        # A system may ask the person first whether notifications may be shown.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_EXAMINE_SECONDS):
+                await backend.tried.wait()
+        problem, fix = backend.problem(), backend.fix()
+        return FoundService(problem, fix, backend.service_name, backend.abilities)
+    finally:
+        running.cancel()
+        await asyncio.wait([running])

@@ -11,7 +11,6 @@ import html
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from jeepney import (
@@ -58,6 +57,11 @@ _MANY_BUTTONS = frozenset(
 _MOST_BUTTONS = 8
 
 NO_BUS = "there is no session bus: nobody is logged in at a desktop as the user that pynchy runs as"
+_LOG_IN = (
+    "run the host in your session (as your own user, while you are logged in), or take "
+    "[channels.desktop] out and run pynchy desktop there (pynchy docs desktop)"
+)
+_START_SERVICE = "start your desktop's notification service, such as dunst or mako"
 NO_SERVICE = "no notification service is running on the session bus"
 
 
@@ -115,7 +119,6 @@ class DBusBackend(Backend):
         self._problem: str | None = "not connected yet"
         self._abilities = Abilities()
         self._escapes = False
-        self.service_name = ""
 
     @property
     def abilities(self) -> Abilities:
@@ -125,6 +128,10 @@ class DBusBackend(Backend):
     def problem(self) -> str | None:
         """See Backend."""
         return self._problem
+
+    def fix(self) -> str:
+        """See Backend."""
+        return _LOG_IN if self._problem == NO_BUS else _START_SERVICE
 
     def is_current(self, popup_id: str) -> bool:
         """See Backend."""
@@ -302,27 +309,3 @@ def _read(member: str, body: tuple[Any, ...], prefix: str) -> Happening | None:
         case "NotificationClosed", (int(number), int(reason)) if reason == _BY_PERSON:
             return PopupDismissed(f"{prefix}/{number}")
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class FoundService:
-    """What there is to show popups: its name and abilities, or why there is nothing."""
-
-    problem: str | None
-    name: str
-    abilities: Abilities
-
-
-def examine(address: str) -> FoundService:
-    """Look for a notification service, and return what there is."""
-    return asyncio.run(_examine(DBusBackend(address)))
-
-
-async def _examine(backend: DBusBackend) -> FoundService:
-    running = asyncio.create_task(backend.run())
-    try:
-        await backend.tried.wait()
-        return FoundService(backend.problem(), backend.service_name, backend.abilities)
-    finally:
-        running.cancel()
-        await asyncio.wait([running])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pynchy.events import Announcement
 from pynchy.model import Card, GroupName, Option, Question, RequestId, Urgency
 from pynchy.unicode_safety import name_all
 
@@ -19,6 +20,7 @@ REPLY = "inline-reply"
 _CHOICE = "choice-"
 
 USUAL_BUTTONS = 3
+_TWO = 2
 _MAX_TITLE = 100
 _MAX_LABEL = 40
 _MAX_PART = 80
@@ -111,6 +113,25 @@ def notice_of(asked: PopupQuestion, told: str) -> Popup:
     return Popup(_title(asked.card), "\n".join([*_told(told), f"#{asked.card.short_id}"]))
 
 
+def announcement_of(told: Announcement) -> Popup:
+    """Return the popup of what wants no answer: there is nothing to press."""
+    parts = (told.agent, told.group, told.task)
+    lines = [_one_line(told.title, _MAX_LINE), _brief(told.text) if told.text.strip() else ""]
+    body = "\n".join(line for line in lines if line)
+    return Popup(_said_by(parts), body, urgency=told.urgency)
+
+
+def implied_choice(asked: PopupQuestion, abilities: Abilities) -> str:
+    """Return the option that closing the popup stands for; empty where that stands for nothing.
+
+    It is the second of two, where there is one button and closing it is told.
+    """
+    choices = _choices(asked.questions)
+    if not asked.card.hears_dismissal or abilities.most_buttons != 1 or len(choices) != _TWO:
+        return ""
+    return choices[1].label
+
+
 def choice_of(asked: PopupQuestion, key: str) -> str | None:
     """Return the label of the option whose button this is; None if it is no option's."""
     number = key.removeprefix(_CHOICE)
@@ -133,9 +154,12 @@ def shows_whole(questions: Sequence[Question], title: str = "") -> bool:
 
 
 def _title(card: Card, *, again: bool = False) -> str:
-    parts = [part for part in (card.agent, card.group, card.task) if part]
-    said = " · ".join(_one_line(part, _MAX_PART) for part in parts)
+    said = _said_by((card.agent, card.group, card.task))
     return _cut(f"Still waiting: {said}" if again else said, _MAX_TITLE)
+
+
+def _said_by(parts: Sequence[str]) -> str:
+    return _cut(" · ".join(_one_line(part, _MAX_PART) for part in parts if part), _MAX_TITLE)
 
 
 def _told(told: str) -> list[str]:
@@ -150,6 +174,8 @@ def _lines(asked: PopupQuestion, abilities: Abilities) -> list[str]:
         text = _brief(question.text)
         lines.append(f"{number}. {text}" if numbered else text)
         lines += _option_lines(question, plainly=numbered or not abilities.actions)
+    if implied := implied_choice(asked, abilities):
+        lines.append(_one_line(f"Or close it: {implied}", _MAX_LINE))
     again = "May be a repeat: one answer closes every copy. " if card.repeated else ""
     return [*lines, f"{again}#{card.short_id}"]
 
@@ -178,6 +204,8 @@ def _buttons(asked: PopupQuestion, abilities: Abilities) -> tuple[Button, ...]:
         return ()
     leads = Button(OPEN, "Open")
     choices = _choices(asked.questions)
+    if implied_choice(asked, abilities):
+        choices = choices[:1]
     labels = [_one_line(option.label, _MAX_LABEL) for option in choices]
     if not choices or len(choices) > abilities.most_buttons or len(set(labels)) < len(labels):
         return (leads,)

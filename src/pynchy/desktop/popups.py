@@ -28,12 +28,15 @@ from pynchy.desktop.popup import (
     Popup,
     PopupKey,
     PopupQuestion,
+    announcement_of,
     choice_of,
     hint_of,
+    implied_choice,
     notice_of,
     popup_of,
 )
 from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
+from pynchy.events import Announcement
 from pynchy.model import Answer, GroupName, RequestId
 from pynchy.safe_folder import Folder, UnsafeFile
 
@@ -65,8 +68,11 @@ class PopupAnswers(Protocol):
     async def answer(self, asked: PopupQuestion, answer: Answer) -> PopupNotice | None:
         """Take an answer. Return what the person must know; None if the popup may go away."""
 
-    async def dismiss(self, asked: PopupQuestion) -> None:
-        """Know that a person has closed the popup. The question stays open."""
+    async def dismiss(self, asked: PopupQuestion, implied: str) -> None:
+        """Know that a person has closed the popup, which is no answer.
+
+        `implied` is the option that closing stood for, empty where it stood for none.
+        """
 
     async def open_page(self, asked: PopupQuestion) -> None:
         """Open the question's page."""
@@ -174,6 +180,10 @@ class Popups:
         self._remind_later(known)
         return known.popup_id
 
+    async def announce(self, told: Announcement) -> None:
+        """Show what wants no answer. Raise ChannelUnavailable."""
+        await self._backend.show(announcement_of(told))
+
     def know(self, asked: PopupQuestion) -> None:
         """Show the question as soon as there is a service."""
         self._shown.setdefault(asked.key, _Shown(asked))
@@ -222,7 +232,8 @@ class Popups:
             return
         match happening:
             case PopupDismissed():
-                await self._answers.dismiss(known.asked)
+                implied = implied_choice(known.asked, self._backend.abilities)
+                await self._answers.dismiss(known.asked, implied)
             case Pressed(key=key) if key in {BODY, OPEN}:
                 await self._answers.open_page(known.asked)
             case Pressed(key=key):

@@ -47,6 +47,7 @@ from pynchy.http.agents import find_agents, find_status
 from pynchy.http.auth import BodyTooLarge, BodyTooSlow
 from pynchy.http.bodies import (
     AnswerBody,
+    ClosePopupBody,
     DeclineBody,
     QuestionBody,
     RetryBody,
@@ -89,6 +90,7 @@ def make_api(context: HttpContext, inbox: InboxPages) -> Starlette:
             Route("/healthz", routes.health),
             Route("/api/questions/{id}/answer", routes.answer, methods=["POST"]),
             Route("/api/questions/{id}/decline", routes.decline, methods=["POST"]),
+            Route("/api/questions/{id}/close-popup", routes.close_popup, methods=["POST"]),
             Route("/api/questions/{id}/retry", routes.retry, methods=["POST"]),
             Route("/api/questions/{id}/dismiss", routes.dismiss, methods=["POST"]),
             *hook_routes(context.terminal),
@@ -219,6 +221,11 @@ class _ApiRoutes:
         body = DeclineBody.model_validate_json(await request.body() or b"{}")
         pending = await self._context.answers.decline(_reply(request, body), body.reason)
         return json_response(wire.pending_view(pending))
+
+    async def close_popup(self, request: Request) -> Response:
+        body = ClosePopupBody.model_validate_json(await request.body() or b"{}")
+        await self._context.answers.dismiss(_reply(request, body), body.implied_choice or "")
+        return json_response({})
 
     async def retry(self, request: Request) -> Response:
         body = RetryBody.model_validate_json(await request.body() or b"{}")

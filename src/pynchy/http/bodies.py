@@ -83,6 +83,12 @@ class DeclineBody(QuestionBody):
     reason: Value | None = None
 
 
+class ClosePopupBody(QuestionBody):
+    """A person has closed the question's popup, where closing may have stood for an option."""
+
+    implied_choice: Value | None = None
+
+
 class RetryBody(QuestionBody):
     """Start a failed delivery again, or stop trying."""
 

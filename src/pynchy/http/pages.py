@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
 from pynchy.aio import SharedResults
+from pynchy.events import EventKind
 from pynchy.http.agents import find_agents, seen_revision
 from pynchy.http.auth import SignInRoutes
 from pynchy.http.context import (
@@ -58,6 +59,7 @@ _SHARED_CARDS = 64
 _AS_ASKED = (
     *("request_id", "short_id", "group", "kind", "title", "agent", "task", "urgency", "state"),
     *("timestamp", "expires_at", "defaults_at", "approvals_needed", "questions"),
+    "hears_dismissal",
 )
 _MAX_TEXT = 2_000
 _MAX_ABOUT = 400
@@ -94,6 +96,8 @@ class CardStream:
             if not self._may_see(browser):
                 yield _message("out", {})
                 return
+            if line.kind == EventKind.ANNOUNCED:
+                yield _message("announcement", wire.read_announced(line.data))
             if pending is not None and known.get(pending.key) != revision_of(pending):
                 known[pending.key] = revision = revision_of(pending)
                 card = (pending.key, revision)

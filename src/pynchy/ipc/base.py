@@ -44,6 +44,9 @@ class GroupMailbox(Protocol):
     def note_unseen(self, request_id: RequestId, note: bytes | None) -> None:
         """Let the agent read that nobody can have seen its question; None takes that back."""
 
+    def note_dismissed(self, request_id: RequestId, note: bytes) -> None:
+        """Let the agent read that a person has closed what showed its question."""
+
     def is_received(self, request_id: RequestId) -> bool:
         """True if somebody has taken the answer, the agent or the host."""
 

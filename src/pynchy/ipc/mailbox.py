@@ -27,6 +27,7 @@ RECEIPTS = (".passed", ".resumed", ".received")
 _RECEIPT_CAP = 4_096
 SETTINGS_NAME = "host.json"
 _UNSEEN = ".unseen.json"
+_DISMISSED = ".dismissed.json"
 _REMOVED = "removed"
 _ASIDE = ".removed-tasks"
 # Whoever takes up a group looks at so many names in each folder, since all groups wait meanwhile;
@@ -145,6 +146,11 @@ class Mailbox:
         elif self._responses.exists():
             self._responses.replace(name, note)
 
+    def note_dismissed(self, request_id: RequestId, note: bytes) -> None:
+        """Let the agent read that a person has closed what showed its question."""
+        if self._responses.exists():
+            self._responses.replace(f"{request_id}{_DISMISSED}", note)
+
     def is_received(self, request_id: RequestId) -> bool:
         """True if somebody has taken the answer, the agent or the host."""
         return self.tasks.has(f"{request_id}.received")
@@ -215,7 +221,8 @@ class Mailbox:
         The response goes first: a waiter that wakes up in between finds nothing to take.
         """
         self._responses.remove(f"{request_id}.json")
-        self._responses.remove(f"{request_id}{_UNSEEN}")
+        for suffix in (_UNSEEN, _DISMISSED):
+            self._responses.remove(f"{request_id}{suffix}")
         self._input.remove(request_id)
         for suffix in RECEIPTS:
             self.tasks.remove(f"{request_id}{suffix}")
@@ -255,7 +262,8 @@ class Mailbox:
     def tidy(self, keep: set[RequestId], responses: datetime, rejected: datetime) -> None:
         """Forget responses, what runners began with, and refused requests from before then."""
         for name in self._responses.names(_MAX_TIDIED):
-            request_id = RequestId(name.removesuffix(_UNSEEN).removesuffix(".json"))
+            stem = name.removesuffix(_UNSEEN).removesuffix(_DISMISSED)
+            request_id = RequestId(stem.removesuffix(".json"))
             if request_id not in keep and _is_older(self._responses, name, responses):
                 self.forget(request_id)
         # Also what was written for a session which a crash kept from ever being known.

@@ -146,6 +146,7 @@ class FakeReplyHandler(ReplyHandler):
         self.questions: dict[str, PendingQuestion] = {}
         self.accepted: list[Reply] = []
         self.refused: list[Reply] = []
+        self.dismissed: list[tuple[Reply, str]] = []
 
     def put(self, pending: PendingQuestion, shown: ShownCard | None = None) -> None:
         """Know a question, and where it is shown."""
@@ -180,6 +181,11 @@ class FakeReplyHandler(ReplyHandler):
             OutcomeKind.DECLINED, NOON, by=reply.by, reason=reason, channel=reply.channel
         )
         return self._end(pending, ending)
+
+    async def dismiss(self, reply: Reply, implied_choice: str = "") -> None:
+        """See ReplyHandler."""
+        self._judged(reply)
+        self.dismissed.append((reply, implied_choice))
 
     def open_cards(self, channel: str) -> list[ShownCard]:
         """See ReplyHandler."""

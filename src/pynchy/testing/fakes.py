@@ -16,6 +16,7 @@ from pynchy.errors import (
     NotShown,
     ReplyRejected,
 )
+from pynchy.events import Announcement
 from pynchy.launchers.base import Launch, RunnerEnd
 from pynchy.model import (
     Card,
@@ -199,6 +200,7 @@ class FakeChannel(Channel):
         self.shown: list[Sent] = []
         self.settled: list[Sent] = []
         self.told: list[tuple[str, str]] = []
+        self.announced: list[tuple[str, Announcement]] = []
         self.show_failures = 0
         self.settle_failures = 0
         self.lost_replies = 0
@@ -246,6 +248,12 @@ class FakeChannel(Channel):
             self.settle_failures -= not self.down
             raise ChannelUnavailable("told to fail")
         self.settled.append(Sent(jid, request_id, card, questions))
+
+    async def announce(self, jid: str, told: Announcement) -> None:
+        """See Channel."""
+        if self.down:
+            raise NotShown("told to be down")
+        self.announced.append((jid, told))
 
     def problem(self) -> str | None:
         """See Channel."""

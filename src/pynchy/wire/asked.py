@@ -197,6 +197,7 @@ class AskRequest(Incoming):
     session_id: SessionIdText | None = None
     wait_seconds: Annotated[float | None, Field(ge=0, le=366 * 86_400)] = None
     lease: Id | None = None
+    hears_dismissal: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> AskRequest:

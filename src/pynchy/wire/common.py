@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pynchy.model import AcceptsText, Answer, Ending, Option, PendingQuestion, Question, SessionId
+from pynchy.model import (
+    AcceptsText,
+    Answer,
+    Ending,
+    Option,
+    PendingQuestion,
+    Question,
+    RequestId,
+    SessionId,
+)
 
 # Controls that JSON leaves as they are, and what changes the direction of text or hides in it.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -88,3 +97,17 @@ def dump(body: dict[str, Any]) -> bytes:
     """Return the body as one compact line of JSON, which a terminal can show as it is."""
     line = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line).encode()
+
+
+def unseen_json(request_id: RequestId, why: str) -> bytes:
+    """Return what an agent reads while nobody can have seen its question."""
+    return dump({"v": VERSION, "request_id": request_id, "why": why})
+
+
+def dismissal_json(
+    request_id: RequestId, by: str, implied_choice: str, *, stays_open: bool
+) -> bytes:
+    """Return what an agent reads when a person has closed what showed its question."""
+    implied = {"implied_choice": implied_choice} if implied_choice else {}
+    body = {"v": VERSION, "request_id": request_id, "by": by, "open": stays_open, **implied}
+    return dump(body)

@@ -211,6 +211,13 @@ def read_event_key(line: bytes) -> tuple[str, str] | None:
     return (str(group), str(request_id)) if group and request_id else None
 
 
+def read_announced(line: bytes) -> dict[str, str]:
+    """Return what a line of the audit log tells of an announcement."""
+    value = from_json(line)
+    names = ("group", "title", "detail", "agent", "task", "urgency")
+    return {name: str(value[name]) for name in names if name in value}
+
+
 def _without_usual(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body without what is as it was before there were permissions and approvals."""
     usual: dict[str, object] = {
@@ -221,6 +228,7 @@ def _without_usual(body: dict[str, Any]) -> dict[str, Any]:
         "rule_seconds": None,
         "edited": None,
         "why": None,
+        "hears_dismissal": False,
     }
     kept = {k: value for k, value in body.items() if k not in usual or value != usual[k]}
     if "call" in kept:
@@ -283,11 +291,6 @@ def response_json(pending: PendingQuestion) -> bytes:
 def error_json(request_id: RequestId, error: str) -> bytes:
     """Return the response to a request that could not be taken."""
     return dump({"v": VERSION, "request_id": request_id, "error": error})
-
-
-def unseen_json(request_id: RequestId, why: str) -> bytes:
-    """Return what an agent reads while nobody can have seen its question."""
-    return dump({"v": VERSION, "request_id": request_id, "why": why})
 
 
 def initial_json(pending: PendingQuestion, prompt: str, *, parked: bool = False) -> bytes:

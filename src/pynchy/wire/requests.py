@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     Field,
@@ -20,10 +21,13 @@ from pydantic import (
 from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
+from pynchy.events import Announcement
 from pynchy.model import (
     GROUP_PATTERN,
     ID_PATTERN,
     SESSION_PATTERN,
+    GroupName,
+    Urgency,
 )
 from pynchy.wire.asked import AskRequest, Id, Incoming, Label, SessionIdText, ShortText
 from pynchy.wire.common import VERSION
@@ -34,11 +38,16 @@ _BRIEF = 40
 _MAX_DETAIL = 500
 SESSION_EVENT = "session:event"
 DESK_ANSWER = "ask_user:desk_answer"
+ANNOUNCEMENT = "announce:message"
 _USABLE_ID = re.compile(rf"{ID_PATTERN}\Z")
 _USABLE_GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 _USABLE_SESSION_ID = re.compile(rf"{SESSION_PATTERN}\Z")
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _cut(value: object) -> object:
+    return value[:_MAX_DETAIL] if isinstance(value, str) else value
 
 
 class CancelRequest(Incoming):
@@ -91,6 +100,27 @@ class DeskAnswer(Incoming):
     answers: Annotated[list[AnswerIn], Field(min_length=1, max_length=4)]
 
 
+class AnnouncementIn(Incoming):
+    """`announce:message`: an agent tells people something. A long text is cut.
+
+    `at` is when it was told.
+    """
+
+    v: Literal[1]
+    type: Literal["announce:message"]
+    request_id: Id
+    title: Label
+    text: Annotated[str, BeforeValidator(_cut)] = ""
+    agent: ShortText = ""
+    task: ShortText = ""
+    urgency: Annotated[Urgency, Field(strict=False)] = Urgency.NORMAL
+    at: Annotated[AwareDatetime | None, Field(strict=False)] = None
+
+    def to_model(self, group: GroupName) -> Announcement:
+        """Return it as the host knows it."""
+        return Announcement(group, self.title, self.text, self.agent, self.task, self.urgency)
+
+
 class SessionWord(StrEnum):
     """What a runner can say of its session."""
 
@@ -100,10 +130,6 @@ class SessionWord(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     DENIED = "denied"
-
-
-def _cut(value: object) -> object:
-    return value[:_MAX_DETAIL] if isinstance(value, str) else value
 
 
 class SessionEvent(Incoming):
@@ -191,6 +217,11 @@ def read_session_event(envelope: Envelope) -> SessionEvent:
 def read_desk_answer(envelope: Envelope) -> DeskAnswer:
     """Return what was answered at the agent's terminal. Raise MalformedRequest, likewise."""
     return _read_only(envelope, DESK_ANSWER, DeskAnswer)
+
+
+def read_announcement(envelope: Envelope) -> AnnouncementIn:
+    """Return what an agent tells people. Raise MalformedRequest, likewise."""
+    return _read_only(envelope, ANNOUNCEMENT, AnnouncementIn)
 
 
 def _read_only(envelope: Envelope, type_: str, model: type[Model]) -> Model:

@@ -22,7 +22,7 @@ from agent_runner.asking import (
     _asker,
     ask,
 )
-from agent_runner.asking._asker import safe_wait
+from agent_runner.asking._model import safe_wait
 from agent_runner.asking._waiter import Observing, Waiter
 from agent_runner.errors import BadArguments, MailboxMissing
 

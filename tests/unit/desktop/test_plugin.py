@@ -32,7 +32,7 @@ def test_no_plug_in_gets_the_name_of_a_channel_that_needs_no_list_of_people() ->
 def test_without_its_library_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "find_spec", lambda _: None)
+    monkeypatch.setattr("pynchy.desktop.find_spec", lambda _: None)
     [finding] = PLUGIN.examine(context(tmp_path))
 
     assert (finding.status, finding.fix) == (Status.PROBLEM, "pip install 'pynchy[desktop]'")

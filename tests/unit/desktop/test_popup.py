@@ -10,18 +10,21 @@ from pynchy.desktop.popup import (
     Abilities,
     Popup,
     PopupQuestion,
+    announcement_of,
     choice_of,
     hint_of,
+    implied_choice,
     notice_of,
     popup_of,
     shows_whole,
 )
-from pynchy.model import AcceptsText, Option, Question, Urgency
+from pynchy.events import Announcement
+from pynchy.model import AcceptsText, GroupName, Option, Question, Urgency
 from pynchy.permissions.card import approval_question
 from pynchy.testing import make_pending
 
 THREE, MANY = Abilities(), Abilities(most_buttons=8)
-FIELD = Abilities(text_field=True)
+FIELD, ONE = Abilities(text_field=True), Abilities(most_buttons=1)
 
 
 def asked(*questions: Question, **fields: object) -> PopupQuestion:
@@ -171,3 +174,41 @@ def test_a_hint_says_the_options_and_where_to_answer() -> None:
         "#ab2c",
         "Answer it elsewhere: pynchy show ab2c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "abilities", "told", "buttons", "implied"),
+    [
+        (("Merge", "Later"), ONE, True, ["Merge"], "Later"),
+        (("Merge", "Later"), ONE, False, ["Open"], ""),
+        (("Merge", "Later"), THREE, True, ["Merge", "Later"], ""),
+        (("Merge",), ONE, True, ["Merge"], ""),
+        (("A", "B", "C"), ONE, True, ["Open"], ""),
+    ],
+)
+def test_closing_stands_for_the_second_of_two_options_only_where_it_has_no_button_and_is_told(
+    options: tuple[str, ...],
+    abilities: Abilities,
+    told: object,
+    buttons: list[str],
+    implied: str,
+) -> None:
+    one = asked(ask(*options), hears_dismissal=told)
+    popup = popup_of(one, abilities)
+
+    assert labels(popup) == buttons
+    assert implied_choice(one, abilities) == implied
+    assert ("Or close it: Later" in popup.body) == bool(implied)
+
+
+def test_an_announcement_says_who_tells_what_and_has_nothing_to_press() -> None:
+    told = Announcement(
+        GroupName("team"), "Merged", "fix \u202e main\n3 commits", "Ex", "shop", Urgency.LOW
+    )
+    popup = announcement_of(told)
+
+    assert popup.title == "Ex · team · shop"
+    assert popup.body.splitlines()[0] == "Merged"
+    assert "\u202e" not in popup.body
+    assert (popup.buttons, popup.text_field, popup.opens) == ((), "", False)
+    assert (popup.urgency, popup.stays) == (Urgency.LOW, False)

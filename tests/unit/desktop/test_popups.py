@@ -32,7 +32,7 @@ class Session:
         self.backend = StandInBackend(service)
         self.popups = Popups(self.backend, self, PopupIds(Folder(folder, "desktop")), **more)
         self.answers: list[tuple[str, Answer]] = []
-        self.dismissed: list[str] = []
+        self.dismissed: list[tuple[str, str]] = []
         self.opened: list[str] = []
         self.told: PopupNotice | None = None
         self.wait = asyncio.Event()
@@ -43,8 +43,8 @@ class Session:
         await self.wait.wait()
         return self.told
 
-    async def dismiss(self, asked: PopupQuestion) -> None:
-        self.dismissed.append(asked.request_id)
+    async def dismiss(self, asked: PopupQuestion, implied: str) -> None:
+        self.dismissed.append((asked.request_id, implied))
 
     async def open_page(self, asked: PopupQuestion) -> None:
         self.opened.append(asked.request_id)
@@ -105,7 +105,7 @@ async def test_a_closed_popup_is_no_answer_and_counts_when_it_is_taken_from_the_
         session.backend.press(shown, "Yes")
         await until(lambda: session.answers, "the answer")
 
-    assert session.dismissed == ["request-1"]
+    assert session.dismissed == [("request-1", "")]
 
 
 async def test_a_service_that_restarts_shows_each_open_question_again_once(tmp_path: Path) -> None:

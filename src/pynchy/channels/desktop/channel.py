@@ -17,6 +17,7 @@ from pynchy.desktop.backend import Backend
 from pynchy.desktop.popup import PopupQuestion, shows_whole
 from pynchy.desktop.popups import NO_BUTTONS, PopupAnswers, PopupIds, PopupNotice, Popups
 from pynchy.errors import AlreadyOver, ChannelUnavailable, ReplyRejected
+from pynchy.events import Announcement
 from pynchy.model import Answer, Card, Question, Reply, RequestId
 
 log = logging.getLogger(__name__)
@@ -99,17 +100,8 @@ class DesktopChannel(Channel, PopupAnswers):
         """See PopupAnswers."""
         if self._handler is None:
             return PopupNotice(FAILED)
-        reply = Reply(
-            asked.request_id,
-            by=self._user,
-            channel=self.name,
-            answers=(answer,),
-            user_id=self._user,
-            chat=asked.chat,
-            group=asked.card.group,
-        )
         try:
-            pending = await self._handler.answer(reply)
+            pending = await self._handler.answer(self._reply(asked, answer))
         except ReplyRejected as exc:
             return PopupNotice(refusal(exc), is_over=isinstance(exc, AlreadyOver))
         except Exception:
@@ -117,8 +109,27 @@ class DesktopChannel(Channel, PopupAnswers):
             return PopupNotice(FAILED)
         return None if pending.ending else PopupNotice(noted(pending))
 
-    async def dismiss(self, asked: PopupQuestion) -> None:
+    async def dismiss(self, asked: PopupQuestion, implied: str) -> None:
         """See PopupAnswers."""
+        if self._handler is not None:
+            with suppress(ReplyRejected):  # it is over, and its popup goes away
+                await self._handler.dismiss(self._reply(asked), implied)
+
+    async def announce(self, jid: str, told: Announcement) -> None:
+        """See Channel."""
+        del jid
+        await self._popups.announce(told)
+
+    def _reply(self, asked: PopupQuestion, *answers: Answer) -> Reply:
+        return Reply(
+            asked.request_id,
+            by=self._user,
+            channel=self.name,
+            answers=answers,
+            user_id=self._user,
+            chat=asked.chat,
+            group=asked.card.group,
+        )
 
     async def open_page(self, asked: PopupQuestion) -> None:
         """See PopupAnswers."""

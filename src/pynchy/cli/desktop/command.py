@@ -7,10 +7,10 @@ import fcntl
 import hashlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +22,7 @@ from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign
 from pynchy.cli.options import data_dir_option, user_name
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder, HostAddress
-from pynchy.desktop import INSTALL, LIBRARY
+from pynchy.desktop import INSTALL, OTHER_SYSTEMS, make_backend, missing_library
 from pynchy.errors import NoHost, PynchyError
 from pynchy.own_program import own_call, own_command
 from pynchy.safe_folder import Folder, UnsafeFile
@@ -54,8 +54,10 @@ def desktop_command(*, url: str | None, install: bool, remove: bool, data: DataF
     if remove:
         _tell("removed", autostart.remove(os.environ))
         return
-    if find_spec(LIBRARY) is None:
-        raise PynchyError(f"{LIBRARY} is not installed: {INSTALL}")
+    if library := missing_library():
+        raise PynchyError(f"{library} is not installed: {INSTALL}")
+    if install and sys.platform in OTHER_SYSTEMS:
+        raise PynchyError("--install is for Linux: let your system start pynchy desktop at login")
     folder = _state(url)
     with _alone(folder) as is_alone:
         if install:
@@ -107,10 +109,9 @@ def _is_elsewhere(data: DataFolder, url: str) -> bool:
 
 async def _run(session: HostSession, folder: Folder, has_moved: Callable[[], bool]) -> None:
     from pynchy.cli.desktop.following import PopupFollower  # noqa: PLC0415 - its library is an extra
-    from pynchy.desktop.dbus import DBusBackend, session_bus  # noqa: PLC0415 - the same
     from pynchy.desktop.popups import PopupIds  # noqa: PLC0415 - the same
 
-    backend = DBusBackend(session_bus(os.environ))
+    backend = make_backend(os.environ)
     ids = PopupIds(Folder(folder.path, "popups"))
     following = asyncio.create_task(PopupFollower(session, backend, ids, has_moved).run())
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -23,6 +23,7 @@ from pynchy.desktop.backend import Backend
 from pynchy.desktop.popup import PopupKey, PopupQuestion, shows_whole
 from pynchy.desktop.popups import PopupAnswers, PopupIds, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, HostError, PynchyError
+from pynchy.events import Announcement
 from pynchy.model import Answer, Card, GroupName, Question, RequestId, ShortId, Urgency
 
 log = logging.getLogger(__name__)
@@ -86,8 +87,12 @@ class PopupFollower(PopupAnswers):
         is_over = status == _OVER and isinstance(said, dict) and "outcome" in said
         return PopupNotice(f"Not taken: {error or status}", is_over=is_over)
 
-    async def dismiss(self, asked: PopupQuestion) -> None:
+    async def dismiss(self, asked: PopupQuestion, implied: str) -> None:
         """See PopupAnswers."""
+        path = f"/api/questions/{quote(asked.request_id)}/close-popup"
+        body = {"group": asked.card.group, "implied_choice": implied or None}
+        with suppress(PynchyError):  # nobody waits there any more
+            await asyncio.to_thread(self._session.call, "POST", path, body)
 
     async def open_page(self, asked: PopupQuestion) -> None:
         """See PopupAnswers."""
@@ -148,6 +153,8 @@ class PopupFollower(PopupAnswers):
             case "over":
                 group, _, request_id = str(body["key"]).partition("/")
                 await self._close((GroupName(group), RequestId(request_id)))
+            case "announcement":
+                await self._popups.announce(_told(body))
 
     async def _sync(self, keys: list[str]) -> None:
         found = await self._fetch(keys[:_MOST])
@@ -189,6 +196,21 @@ class PopupFollower(PopupAnswers):
         return found
 
 
+def _told(body: dict[str, str]) -> Announcement:
+    return Announcement(
+        GroupName(body["group"]),
+        body["title"],
+        body.get("detail", ""),
+        body.get("agent", ""),
+        body.get("task", ""),
+        _urgency(body.get("urgency", "")),
+    )
+
+
+def _urgency(word: str) -> Urgency:
+    return Urgency(word) if word in set(Urgency) else Urgency.NORMAL
+
+
 def _asked(view: HostQuestion) -> PopupQuestion:
     card = Card(
         short_id=ShortId(view.short_id),
@@ -198,7 +220,8 @@ def _asked(view: HostQuestion) -> PopupQuestion:
         title=view.title,
         agent=view.agent,
         task=view.task,
-        urgency=Urgency(view.urgency) if view.urgency in set(Urgency) else Urgency.NORMAL,
+        urgency=_urgency(view.urgency),
+        hears_dismissal=view.hears_dismissal,
     )
     return PopupQuestion(
         RequestId(view.request_id), tuple(_offered(view.questions, view.title)), card

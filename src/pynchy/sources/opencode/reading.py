@@ -29,6 +29,8 @@ MAX_ASKS = 100
 # What runs for long because it waits for somebody else, or for a person already.
 _WAITS_BY_NATURE = frozenset({"task", "question", NOTIFY})
 _OURS = ("ask_user", "request_approval", "check_answer")
+# How what our own server says begins under the name of notify: its questions are asked here.
+_ASKED_HERE = ('{"sent":', '{"response":')
 # The field that says most about a call, by tool.
 _TELLING = ("command", "filePath", "path", "url", "pattern", "query", "description")
 
@@ -276,7 +278,8 @@ def _choice(fields: Fields) -> WaitingChoice:
 def _notice(part: Fields, state: Fields) -> Notice | None:
     given = _fields(state, "input")
     question, title = _text(given, "question"), _text(given, "title")
-    if not question and not title:
+    is_ours = _text(state, "output").startswith(_ASKED_HERE)
+    if is_ours or (not question and not title):
         return None
     urgency = _text(given, "urgency")
     return Notice(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent_runner.agent_tools import _server
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
+from agent_runner.agent_tools._notify import NOTIFY, NotifyTools
 from agent_runner.agent_tools._server import Server
 from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
 from agent_runner.agent_tools._tasks import TaskBook, Tasks
@@ -26,10 +27,14 @@ EXIT_USAGE = 2
 _FLUSH_SECONDS = 1.0
 
 
-def main(ipc_dir: Path, identity: Identity, state_dir: Path | None = None) -> int:
+def main(
+    ipc_dir: Path, identity: Identity, state_dir: Path | None = None, profile: str = ""
+) -> int:
     """Serve the client on stdin and stdout until it ends. Return the exit code."""
+    stdout = _take_stdout()
+    serving = serve(ipc_dir, identity, stdin=0, stdout=stdout, state_dir=state_dir, profile=profile)
     try:
-        asyncio.run(serve(ipc_dir, identity, stdin=0, stdout=_take_stdout(), state_dir=state_dir))
+        asyncio.run(serving)
     except MailboxMissing as exc:
         return complain(
             f"{exc}. Start the host (`pynchy serve`), which makes the mailbox of each group,"
@@ -38,10 +43,13 @@ def main(ipc_dir: Path, identity: Identity, state_dir: Path | None = None) -> in
     return 0
 
 
-def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") -> int:
+def main_as_told(
+    ipc_dir: Path, environ: Mapping[str, str], client: str = "", profile: str = ""
+) -> int:
     """Serve as the environment says who asks and how long its client waits.
 
-    `client` is the agent program, where it is known: it may say which session it is.
+    `client` is the agent program, where it is known: it may say which session it is. For `profile`
+    see `serve`.
     """
     max_wait = _seconds(environ.get("PYNCHY_MAX_WAIT", ""))
     if max_wait is not None and not max_wait > 0:
@@ -59,7 +67,7 @@ def main_as_told(ipc_dir: Path, environ: Mapping[str, str], client: str = "") ->
         denies=environ.get("PYNCHY_DENIES") == "1",
         permits=environ.get("PYNCHY_PERMISSIONS") == "1",
     )
-    return main(ipc_dir, identity, _state_dir(environ))
+    return main(ipc_dir, identity, _state_dir(environ), profile)
 
 
 def _state_dir(environ: Mapping[str, str]) -> Path | None:
@@ -91,10 +99,12 @@ async def serve(  # noqa: PLR0913 - all that one client needs
     stdout: int,
     progress_seconds: float = PROGRESS_SECONDS,
     state_dir: Path | None = None,
+    profile: str = "",
 ) -> None:
     """Serve one client over two file descriptors. Raise MailboxMissing.
 
-    Without a `state_dir` no call becomes a task, and what a hook has told is not known.
+    Without a `state_dir` no call becomes a task, and what a hook has told is not known. `profile`
+    is NOTIFY for OpenFlow's tools in place of our own.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -114,8 +124,11 @@ async def serve(  # noqa: PLR0913 - all that one client needs
     writer = Writer(stdout, on_broken=stop.set)
     async with asker:
         async with asyncio.TaskGroup() as tasks:
-            waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
-            tools = Tools(asker, identity, tasks, progress_seconds, waiting)
+            if profile == NOTIFY:
+                tools: Tools = NotifyTools(asker, identity, tasks, progress_seconds)
+            else:
+                waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None
+                tools = Tools(asker, identity, tasks, progress_seconds, waiting)
             server = Server(tools, writer, tasks, session_key=identity.session_key)
             start_reader(stdin, server.receive, stop.set)
             await stop.wait()

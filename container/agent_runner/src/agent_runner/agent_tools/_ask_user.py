@@ -32,6 +32,7 @@ from agent_runner.errors import BadArguments
 PROGRESS_SECONDS = 10.0
 
 Fields = Mapping[str, object]
+RunTool = Callable[["ToolCall"], Awaitable["ToolResult | Task"]]
 Progress = Callable[[float, str], None]
 
 
@@ -107,8 +108,8 @@ class Tools:
         waiting: Tasks | None = None,
     ) -> None:
         self.waiting = waiting
-        self._asker = asker
-        self._identity = identity
+        self.asker = asker
+        self.identity = identity
         # Without a session the client's names for its calls are unique in this process alone.
         self._session = identity.session_id or fresh_request_id()
         self._tasks = tasks
@@ -117,24 +118,23 @@ class Tools:
         self._cwd = _folder()
 
     @property
+    def instructions(self) -> str:
+        """What a client is told of the tools together."""
+        return _schemas.INSTRUCTIONS
+
+    @property
     def offered(self) -> tuple[Fields, ...]:
         """The tools as a client is told of them."""
-        asked = self._identity.denies or self._identity.permits
+        asked = self.identity.denies or self.identity.permits
         return (*_schemas.TOOLS, *([_schemas.PERMISSIONS] if asked else ()))
 
     @property
     def takes_desk_answers(self) -> bool:
         """Whether the person in front of the client may answer there."""
-        return self._asker.takes_desk_answers
+        return self.asker.takes_desk_answers
 
     async def call(self, call: ToolCall) -> ToolResult | Task:
         """Run a tool. Raise UnknownTool if there is none of that name."""
-        tools: dict[str, Callable[[ToolCall], Awaitable[ToolResult | Task]]] = {
-            "ask_user": self._ask_user,
-            "check_answer": self._check_answer,
-            "withdraw_question": self._withdraw_question,
-            "request_approval": self._request_approval,
-        }
         if call.name == _schemas.PERMISSIONS["name"]:
             # Not a word beside it: it is the program that reads this.
             try:
@@ -142,32 +142,44 @@ class Tools:
             except BadArguments as exc:
                 verdict = {"behavior": "deny", "message": f"Nobody could be asked: {exc}"}
             return ToolResult(json.dumps(verdict))
-        run = tools.get(call.name)
+        run = self.runs.get(call.name)
         if run is None:
             raise UnknownTool(call.name)
-        if self._identity.called is not None:
+        if self.identity.called is not None:
             with suppress(OSError):
-                self._identity.called.touch()
+                self.identity.called.touch()
         if call.session_id:
-            self._asker.work_for(call.session_id)
+            self.asker.work_for(call.session_id)
         try:
             result = await run(call)
         except BadArguments as exc:
             message = f"{call.name} did nothing. Correct this and call again: {exc}"
             result = ToolResult(message, is_error=True)
-        if isinstance(result, Task):
-            return result
-        late = text.describe_late(self._asker.collect())
+        return result if isinstance(result, Task) else self.with_late(result)
+
+    @property
+    def runs(self) -> Mapping[str, RunTool]:
+        """What runs each tool."""
+        return {
+            "ask_user": self._ask_user,
+            "check_answer": self._check_answer,
+            "withdraw_question": self._withdraw_question,
+            "request_approval": self._request_approval,
+        }
+
+    def with_late(self, result: ToolResult) -> ToolResult:
+        """Return the result with what has come for earlier questions."""
+        late = text.describe_late(self.asker.collect())
         return ToolResult(result.text + late, is_error=result.is_error)
 
     def take_in_hand(self) -> Callable[[], None]:
         """Return what to do when the answers that were taken since the last time are out."""
-        return partial(self._asker.pass_on, self._asker.take_in_hand())
+        return partial(self.asker.pass_on, self.asker.take_in_hand())
 
     async def _permission(self, call: ToolCall) -> Fields:
         """Return whether Claude Code may make a call, in its own shape."""
-        if not self._identity.permits:
-            if self._identity.denies:
+        if not self.identity.permits:
+            if self.identity.denies:
                 return _DENIED
             raise UnknownTool(call.name)
         tool, given = call.arguments.get("tool_name"), call.arguments.get("input")
@@ -180,14 +192,14 @@ class Tools:
             request_id=request_id_of(self._session, key, given),
             permission=Permission(_CLAUDE, tool, given, self._cwd, editable=True),
         )
-        who = self._identity.agent or call.client
-        result = await self._asker.ask(arguments.asked_by(request, who, self._identity.task))
+        who = self.identity.agent or call.client
+        result = await self.asker.ask(arguments.asked_by(request, who, self.identity.task))
         if not result.is_granted:
             return {"behavior": "deny", "message": text.describe_permission(result)}
         words = text.describe_allowed(result.answered_by, result.note, given, result.input)
-        if words and self._identity.called is not None:
+        if words and self.identity.called is not None:
             with suppress(OSError):  # the call may be made all the same
-                write_whole(words_file(self._identity.called, call_id), words.encode())
+                write_whole(words_file(self.identity.called, call_id), words.encode())
         return {
             "behavior": "allow",
             "updatedInput": given if result.input is None else result.input,
@@ -195,7 +207,7 @@ class Tools:
 
     async def _ask_user(self, call: ToolCall) -> ToolResult | Task:
         request_id = self._request_id(call)
-        if request_id is None or request_id != self._identity.granted:
+        if request_id is None or request_id != self.identity.granted:
             # What has been answered already is handed over, whatever else the call says.
             arguments.check_ask_names(call.arguments)
         request, wait = arguments.parse_ask(call.arguments)
@@ -206,19 +218,14 @@ class Tools:
         return await self._ask(call, request, wait=wait)
 
     async def _ask(self, call: ToolCall, request: Request, *, wait: bool) -> ToolResult | Task:
-        request_id = self._request_id(call) or request.request_id
-        request = arguments.asked_by(
-            replace(request, request_id=request_id),
-            self._identity.agent or call.client,
-            self._identity.task,
-        )
+        request = self.signed(call, request)
         if call.may_be_task and wait and self.waiting is not None:
             task = await self.waiting.create(request)
             if task is not None:
                 return task if task.result is None else tool_result(task.result)
-        async with self._reporting(call, request.request_id):
+        async with self.reporting(call, request.request_id):
             with self._at_desk(call.elicit if wait else None, request):
-                result = await self._asker.ask(request, wait=wait)
+                result = await self.asker.ask(request, wait=wait)
         if result.outcome is Outcome.PENDING and not wait:
             return ToolResult(text.describe_asked(result))
         return tool_result(result)
@@ -226,17 +233,24 @@ class Tools:
     async def _check_answer(self, call: ToolCall) -> ToolResult:
         arguments.check_names(call.arguments, "request_id", "timeout")
         request_id, seconds = arguments.parse_check(call.arguments)
-        async with self._reporting(call, request_id):
-            result = await self._asker.check(request_id, seconds=seconds)
-        told = text.describe_check(result, is_ours=self._asker.has_asked(request_id))
+        async with self.reporting(call, request_id):
+            result = await self.asker.check(request_id, seconds=seconds)
+        told = text.describe_check(result, is_ours=self.asker.has_asked(request_id))
         return ToolResult(told, is_error=text.is_error(result))
 
     async def _withdraw_question(self, call: ToolCall) -> ToolResult:
         arguments.check_names(call.arguments, "request_id")
         request_id = arguments.parse_request_id(call.arguments)
-        result = await self._asker.withdraw(request_id)
+        result = await self.asker.withdraw(request_id)
         is_error = result.outcome is Outcome.ERROR
         return ToolResult(text.describe_withdrawal(result), is_error=is_error)
+
+    def signed(self, call: ToolCall, request: Request) -> Request:
+        """Return the request with its id and who asks it: who the call names, else who we are."""
+        request_id = self._request_id(call) or request.request_id
+        agent = request.agent or self.identity.agent or call.client
+        request = replace(request, request_id=request_id)
+        return arguments.asked_by(request, agent, self.identity.task)
 
     def _request_id(self, call: ToolCall) -> RequestId | None:
         """Return the same id for the same call: a client that sends it twice asks once."""
@@ -245,7 +259,8 @@ class Tools:
         return request_id_of(self._session, call.key, call.arguments)
 
     @asynccontextmanager
-    async def _reporting(self, call: ToolCall, request_id: RequestId) -> AsyncIterator[None]:
+    async def reporting(self, call: ToolCall, request_id: RequestId) -> AsyncIterator[None]:
+        """Tell the client while the block runs that the call still waits."""
         ticker = self._tasks.create_task(self._report(call, request_id))
         try:
             yield
@@ -273,7 +288,7 @@ class Tools:
         self, elicit: _elicitation.Elicit, request: Request, dialogs: ExitStack
     ) -> None:
         # Not before a host has it: nobody would take the answer.
-        await self._asker.picked_up(request.request_id)
+        await self.asker.picked_up(request.request_id)
         for attempt in range(_elicitation.ATTEMPTS):
             form = _elicitation.form(request, again=attempt > 0)
             result = await dialogs.enter_context(elicit(form))
@@ -283,7 +298,7 @@ class Tools:
             if all(answer.selected or answer.text for answer in answers):
                 by = _elicitation.os_user()
                 with suppress(OSError):  # the others may still answer
-                    await self._asker.answer_at_desk(request.request_id, by, answers)
+                    await self.asker.answer_at_desk(request.request_id, by, answers)
                 return
 
     async def _report(self, call: ToolCall, request_id: RequestId) -> None:
@@ -293,8 +308,8 @@ class Tools:
         started = clock()
         while True:
             await asyncio.sleep(self._progress_seconds)
-            picked_up = self._asker.is_picked_up(request_id)
-            unseen = self._asker.why_unseen(request_id)
+            picked_up = self.asker.is_picked_up(request_id)
+            unseen = self.asker.why_unseen(request_id)
             waited = clock() - started
             told = text.waiting_message(waited, picked_up=picked_up, unseen=unseen)
             call.progress(waited, told)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_runner import __version__
-from agent_runner.agent_tools import _elicitation, _schemas
+from agent_runner.agent_tools import _elicitation
 from agent_runner.agent_tools import _stdio as rpc
 from agent_runner.agent_tools._ask_user import (
     Progress,
@@ -90,6 +90,10 @@ class CallsTools(Protocol):
     @property
     def takes_desk_answers(self) -> bool:
         """Whether the person in front of the client may answer there."""
+
+    @property
+    def instructions(self) -> str:
+        """What a client is told of the tools together."""
 
     @property
     def offered(self) -> Sequence[rpc.Fields]:
@@ -180,7 +184,7 @@ class Server:
                 return _stateless(listed | _CACHE_HINTS) if stateless else listed
             case "server/discover" if not self._wants_handshake(call):
                 with_tasks = self._tools.waiting is not None and _may_wait_as_task(call)
-                return _discover(with_tasks=with_tasks)
+                return _discover(self._tools.instructions, with_tasks=with_tasks)
             case "initialize" if not stateless:
                 return self._initialize(call)
             case "ping" if not stateless:
@@ -197,7 +201,7 @@ class Server:
             "protocolVersion": agreed,
             "capabilities": _CAPABILITIES,
             "serverInfo": _SERVER_INFO,
-            "instructions": _schemas.INSTRUCTIONS,
+            "instructions": self._tools.instructions,
         }
 
     def _wants_handshake(self, call: rpc.Call) -> bool:
@@ -348,13 +352,13 @@ def _check_envelope(call: rpc.Call) -> None:
         )
 
 
-def _discover(*, with_tasks: bool) -> dict[str, object]:
+def _discover(instructions: str, *, with_tasks: bool) -> dict[str, object]:
     extensions: rpc.Fields = {"extensions": {EXTENSION: {}}} if with_tasks else {}
     return _stateless(
         {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": {**_CAPABILITIES, **extensions},
-            "instructions": _schemas.INSTRUCTIONS,
+            "instructions": instructions,
             **_CACHE_HINTS,
         }
     )

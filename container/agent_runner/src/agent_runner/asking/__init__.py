@@ -10,6 +10,7 @@ alone does not pay for it.
 from typing import TYPE_CHECKING, Any
 
 from agent_runner.asking._model import (
+    Announcement,
     Answer,
     Approval,
     Option,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agent_runner.asking._asker import Asker, ask
 
 __all__ = [
+    "Announcement",
     "Answer",
     "Approval",
     "Asker",

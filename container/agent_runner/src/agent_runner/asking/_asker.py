@@ -17,10 +17,19 @@ from types import TracebackType
 from typing import Self
 
 from agent_runner.asking import wire
-from agent_runner.asking._model import Answer, Outcome, Request, RequestId, Result
-from agent_runner.asking._waiter import Waiter
+from agent_runner.asking._model import (
+    Announcement,
+    Answer,
+    Outcome,
+    Request,
+    RequestId,
+    Result,
+    failure,
+    safe_wait,
+)
+from agent_runner.asking._waiter import Waiter, finish_in_thread
 from agent_runner.asking.lease import RENEW_SECONDS, Lease
-from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox
+from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox, dismissal_name
 from agent_runner.asking.notes import Notes
 from agent_runner.errors import BadArguments, BadFile
 
@@ -29,20 +38,12 @@ DEFAULT_GRACE_SECONDS = 5.0
 WITHDRAW_GRACE_SECONDS = 2.0
 PICKED_UP_SECONDS = 0.1
 
-_MARGIN_SECONDS = 5.0
-_MARGIN_SHARE = 0.9
-
 
 def note(message: str) -> None:
     """Tell whoever reads this process's log."""
     if sys.stderr is not None:  # a parent may have closed it
         with suppress(OSError):
             print(f"pynchy: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the log
-
-
-def safe_wait(max_wait: float) -> float:
-    """Return how long a call may block whose client gives up after `max_wait` seconds."""
-    return max(min(max_wait * _MARGIN_SHARE, max_wait - _MARGIN_SECONDS), max_wait / 2)
 
 
 class Asker:
@@ -136,14 +137,24 @@ class Asker:
         try:
             with self._waiting_for(request_id):
                 await self._send(request)
-                found = await self._wait(request_id, seconds) if wait else None
+                hears = request.hears_dismissal
+                found = await self._wait(request_id, seconds, hears=hears) if wait else None
         except OSError as exc:
-            return _failure(request_id, f"the question could not be written: {exc}")
+            return failure(request_id, f"the question could not be written: {exc}")
         except asyncio.CancelledError:
             with suppress(OSError):  # the host also notices when our lease ends
                 await self._send_about(wire.TYPE_CANCEL, request_id)
             raise
+        if found is not None and found.outcome is Outcome.DISMISSED:
+            with suppress(OSError):  # as above
+                await self.stop_waiting(request_id)
+            return found
         return self._pending(request_id) if found is None else self._take_own(found)
+
+    async def announce(self, told: Announcement) -> None:
+        """Tell people something without wanting an answer. Raise OSError."""
+        data = wire.encode_announcement(told)
+        await finish_in_thread(partial(self._mailbox.send, f"{told.request_id}.json", data))
 
     async def check(self, request_id: RequestId, *, seconds: float = 0.0) -> Result:
         """Return how a question ended, waiting that long for it; PENDING if it has not.
@@ -204,14 +215,14 @@ class Asker:
         """
         data = wire.encode_desk_answer(request_id, by, tuple(answers))
         send = self._mailbox.send_about
-        await _write(partial(send, wire.TYPE_DESK_ANSWER, request_id, data))
+        await finish_in_thread(partial(send, wire.TYPE_DESK_ANSWER, request_id, data))
 
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""
         try:
             await self._send_about(wire.TYPE_WITHDRAW, request_id)
         except OSError as exc:
-            return _failure(request_id, f"the withdrawal could not be written: {exc}")
+            return failure(request_id, f"the withdrawal could not be written: {exc}")
         if self._waiting[request_id]:
             return self._pending(request_id)  # the call that waits will take what comes
         return await self.check(request_id, seconds=WITHDRAW_GRACE_SECONDS)
@@ -283,26 +294,30 @@ class Asker:
         # Before the write: a call that is cancelled in the midst of it has asked all the same.
         self._open[request.request_id] = None
         self._unsent.add(request.request_id)
-        await _write(partial(self._mailbox.send, f"{request.request_id}.json", data))
+        await finish_in_thread(partial(self._mailbox.send, f"{request.request_id}.json", data))
         self._unsent.discard(request.request_id)
 
     async def _send_about(self, type_: str, request_id: RequestId) -> None:
-        await _write(partial(self._mailbox.send_about, type_, request_id))
+        await finish_in_thread(partial(self._mailbox.send_about, type_, request_id))
 
-    async def _wait(self, request_id: RequestId, seconds: float) -> Result | None:
+    async def _wait(
+        self, request_id: RequestId, seconds: float, *, hears: bool = False
+    ) -> Result | None:
         if seconds > 0:
             self._arm()
-        look = partial(self._look, request_id)
+        look = partial(self._look, request_id, hears=hears)
+        other = dismissal_name(request_id) if hears else ""
         seconds = min(seconds, self._longest_wait)
-        return await self._waiter.wait_for(f"{request_id}.json", look, seconds)
+        return await self._waiter.wait_for(f"{request_id}.json", look, seconds, other)
 
     def _arm(self) -> None:
         if (reason := self._waiter.arm()) is not None:
             self._note_once(f"cannot watch the mailbox ({reason}); looking often instead")
 
-    def _look(self, request_id: RequestId) -> Result | None:
+    def _look(self, request_id: RequestId, *, hears: bool = False) -> Result | None:
         try:
-            return self._mailbox.read_response(request_id)
+            found = self._mailbox.read_response(request_id)
+            return found or (self._mailbox.read_dismissal(request_id) if hears else None)
         except BadFile as exc:
             self._note_once(f"the response to {request_id} cannot be used yet: {exc}")
             return None
@@ -334,7 +349,7 @@ class Asker:
         try:
             won = self._mailbox.claim(request_id, self._own_lease())
         except OSError as exc:
-            return _failure(request_id, f"a response is there but cannot be taken: {exc}")
+            return failure(request_id, f"a response is there but cannot be taken: {exc}")
         self._open.pop(request_id, None)
         if won:
             self._taken.add(request_id)
@@ -352,7 +367,7 @@ class Asker:
         async with self._lease_lock:
             if self._heartbeat is None or self._lease.session_id != self._session_id:
                 self._lease.session_id = self._session_id
-                await _write(self._lease.take)
+                await finish_in_thread(self._lease.take)
             if self._heartbeat is None:
                 self._heartbeat = asyncio.create_task(self._beat())
 
@@ -382,17 +397,3 @@ async def ask(
     """Ask one thing and return how it ended. Raise MailboxMissing or BadArguments."""
     async with Asker(ipc_dir, session_id=session_id, max_wait=max_wait) as asker:
         return await asker.ask(request, wait=wait)
-
-
-async def _write(job: Callable[[], None]) -> None:
-    """Run a write off the loop; a caller that is cancelled still waits until it is done."""
-    running = asyncio.ensure_future(asyncio.to_thread(job))
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
-
-
-def _failure(request_id: RequestId, error: str) -> Result:
-    return Result(request_id, Outcome.ERROR, error=error)

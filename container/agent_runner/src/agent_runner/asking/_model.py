@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NewType
 
@@ -17,6 +17,8 @@ RequestId = NewType("RequestId", str)
 
 _GRANTS = frozenset({"approve", "always", "session"})
 _DECISIONS = _GRANTS | {"deny"}
+_MARGIN_SECONDS = 5.0
+_MARGIN_SHARE = 0.9
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -29,7 +31,7 @@ class Urgency(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a question ended; the last three are how a call ended without that."""
+    """How a question ended; the last four are how a call ended without that."""
 
     ANSWERED = "answered"
     DECLINED = "declined"
@@ -39,6 +41,7 @@ class Outcome(StrEnum):
     UNDELIVERABLE = "undeliverable"
     CLEARED = "cleared"
     PENDING = "pending"
+    DISMISSED = "dismissed"
     ELSEWHERE = "elsewhere"
     ERROR = "error"
 
@@ -73,6 +76,11 @@ def request_id_of(session: str, key: str, arguments: Mapping[str, object]) -> Re
     """Return the same id for the same call of a session: whoever asks it again asks once."""
     text = json.dumps([session, key, arguments], sort_keys=True)
     return RequestId(hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def safe_wait(max_wait: float) -> float:
+    """Return how long a call may block whose client gives up after `max_wait` seconds."""
+    return max(min(max_wait * _MARGIN_SHARE, max_wait - _MARGIN_SECONDS), max_wait / 2)
 
 
 def is_request_id(text: str) -> bool:
@@ -121,7 +129,8 @@ class Approval:
 class Request:
     """One to four questions that are put together, a permission or an approval.
 
-    `wait_seconds` None: as the host has it.
+    `wait_seconds` None: as the host has it. `hears_dismissal`: the call ends when a person closes
+    what shows the question, which is then declined if nothing else shows it.
     """
 
     questions: tuple[Question, ...]
@@ -133,12 +142,29 @@ class Request:
     request_id: RequestId = field(default_factory=fresh_request_id)
     permission: Permission | None = None
     approval: Approval | None = None
+    hears_dismissal: bool = False
 
     @property
     def has_all_defaults(self) -> bool:
         """Whether silence ends this as `defaulted`."""
         defaults = [question.default is not None for question in self.questions]
         return bool(defaults) and all(defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What an agent tells people without wanting an answer."""
+
+    title: str
+    text: str = ""
+    agent: str = ""
+    task: str = ""
+    urgency: Urgency = Urgency.NORMAL
+    request_id: RequestId = field(default_factory=fresh_request_id)
+
+    def signed(self, agent: str) -> "Announcement":
+        """Return it with who tells it: who it names, else that agent."""
+        return replace(self, agent=self.agent or agent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +186,8 @@ class Result:
 
     `repeated`: this outcome was delivered before, here or to another session, and must not be
     applied again. `picked_up`: no host has left the request lying in the mailbox. `input` is what
-    a person wants a call to be made with, None where that is as it was.
+    a person wants a call to be made with, None where that is as it was. `implied_choice` is the
+    option that had no button where a person closed the popup: a hint, and never an answer.
     """
 
     request_id: RequestId
@@ -174,6 +201,7 @@ class Result:
     repeated: bool = False
     picked_up: bool = True
     input: Mapping[str, object] | None = None
+    implied_choice: str | None = None
 
     @property
     def is_granted(self) -> bool:
@@ -192,3 +220,8 @@ class Result:
         """What the person wrote, beside a choice or for a reason."""
         written = [answer.text for answer in self.answers if answer.text]
         return "\n".join([*written, *([self.reason] if self.reason else [])])
+
+
+def failure(request_id: RequestId, error: str) -> Result:
+    """Return that asking itself failed."""
+    return Result(request_id, Outcome.ERROR, error=error)

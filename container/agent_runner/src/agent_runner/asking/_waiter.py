@@ -77,11 +77,16 @@ class Waiter:
             return exc
         return None
 
-    async def wait_for(self, name: str, look: Callable[[], _T | None], seconds: float) -> _T | None:
-        """Return what `look` finds, as soon as it finds something; None when the time is over."""
+    async def wait_for(
+        self, name: str, look: Callable[[], _T | None], seconds: float, other: str = ""
+    ) -> _T | None:
+        """Return what `look` finds, as soon as it finds something; None when the time is over.
+
+        It looks when a file of either name appears.
+        """
         clock = asyncio.get_running_loop().time
         deadline = clock() + seconds
-        with self._expecting(name) as appeared:
+        with self._expecting(name, other or name) as appeared:
             while True:
                 appeared.clear()
                 # Look first: what is there at the deadline counts.
@@ -104,17 +109,28 @@ class Waiter:
         return POLL_SECONDS if self._observer is None else RESCAN_SECONDS
 
     @contextmanager
-    def _expecting(self, name: str) -> Iterator[asyncio.Event]:
+    def _expecting(self, *names: str) -> Iterator[asyncio.Event]:
         appeared = asyncio.Event()
-        events = self._expected.setdefault(name, set())
-        events.add(appeared)
+        for name in names:
+            self._expected.setdefault(name, set()).add(appeared)
         try:
             yield appeared
         finally:
-            events.discard(appeared)
-            if not events:
-                del self._expected[name]
+            for name in set(names):
+                self._expected[name].discard(appeared)
+                if not self._expected[name]:
+                    del self._expected[name]
 
     def _wake(self, name: str) -> None:
         for appeared in self._expected.get(name, ()):
             appeared.set()
+
+
+async def finish_in_thread(job: Callable[[], None]) -> None:
+    """Run a write off the loop; a caller that is cancelled still waits until it is done."""
+    running = asyncio.ensure_future(asyncio.to_thread(job))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise

@@ -99,12 +99,12 @@ def parse_ask(arguments: Fields) -> tuple[Request, bool]:
     """Return the request and whether to wait. Raise BadArguments."""
     request = Request(
         questions=_questions(arguments),
-        title=_text(arguments, "title"),
-        task=_text(arguments, "task"),
-        urgency=_urgency(arguments),
-        wait_seconds=_seconds(arguments, "timeout"),
+        title=read_text(arguments, "title"),
+        task=read_text(arguments, "task"),
+        urgency=read_urgency(arguments),
+        wait_seconds=read_seconds(arguments, "timeout"),
     )
-    return request, _flag(arguments, "wait_for_response", default=True)
+    return request, read_flag(arguments, "wait_for_response", default=True)
 
 
 def parse_approval(arguments: Fields) -> tuple[Request, bool]:
@@ -113,26 +113,26 @@ def parse_approval(arguments: Fields) -> tuple[Request, bool]:
     A name that request_approval does not have is not ignored: see `check_ask_names`.
     """
     _check_names(arguments, _APPROVAL_NAMES)
-    action = _text(arguments, "action", limit=MAX_QUESTION_CHARACTERS)
+    action = read_text(arguments, "action", limit=MAX_QUESTION_CHARACTERS)
     if not action.strip():
         raise BadArguments("action: missing; say what you want to do")
-    risk = _text(arguments, "risk")
+    risk = read_text(arguments, "risk")
     if risk not in {"", *RISKS}:
         raise BadArguments(f"risk: must be low, medium or high, not {risk!r}")
     approval = Approval(
         action,
-        details=_text(arguments, "details", limit=MAX_QUESTION_CHARACTERS),
-        preview=_text(arguments, "preview", limit=MAX_PREVIEW_CHARACTERS),
+        details=read_text(arguments, "details", limit=MAX_QUESTION_CHARACTERS),
+        preview=read_text(arguments, "preview", limit=MAX_PREVIEW_CHARACTERS),
         risk=risk,
     )
     request = Request(
         (),
         approval=approval,
-        task=_text(arguments, "task"),
-        urgency=_urgency(arguments),
-        wait_seconds=_seconds(arguments, "timeout"),
+        task=read_text(arguments, "task"),
+        urgency=read_urgency(arguments),
+        wait_seconds=read_seconds(arguments, "timeout"),
     )
-    return request, _flag(arguments, "wait_for_response", default=True)
+    return request, read_flag(arguments, "wait_for_response", default=True)
 
 
 def asked_by(request: Request, agent: str, task: str) -> Request:
@@ -144,13 +144,13 @@ def asked_by(request: Request, agent: str, task: str) -> Request:
 
 def parse_check(arguments: Fields) -> tuple[RequestId, float]:
     """Return the id and how long to wait for its answer. Raise BadArguments."""
-    seconds = None if arguments.get("timeout") == 0 else _seconds(arguments, "timeout")
+    seconds = None if arguments.get("timeout") == 0 else read_seconds(arguments, "timeout")
     return parse_request_id(arguments), seconds or 0.0
 
 
 def parse_request_id(arguments: Fields) -> RequestId:
     """Return the id. Raise BadArguments."""
-    text = _text(arguments, "request_id").strip()
+    text = read_text(arguments, "request_id").strip()
     if not is_request_id(text):
         raise BadArguments("request_id: must be the id that ask_user or request_approval returned")
     return RequestId(text)
@@ -191,16 +191,16 @@ def _unwrap(value: object, where: str) -> object:
 def _question(value: object, where: str) -> Question:
     if not isinstance(value, dict):
         raise BadArguments(f"{where}: must be an object with a `question`")
-    text = _text(value, "question", where, limit=MAX_QUESTION_CHARACTERS)
+    text = read_text(value, "question", where, limit=MAX_QUESTION_CHARACTERS)
     if not text.strip():
         raise BadArguments(f"{where}.question: missing; say what you want to know")
-    options = _options(value, f"{where}.options")
-    multi_select = _flag(value, "multiSelect", default=False, where=where)
+    options = read_options(value, f"{where}.options")
+    multi_select = read_flag(value, "multiSelect", default=False, where=where)
     if multi_select and not options:
         raise BadArguments(f"{where}.multiSelect: needs options to choose from")
     default = _default(value, where, options, multi_select=multi_select)
     options_only = _options_only(value, where, options, default)
-    header = _text(value, "header", where)
+    header = read_text(value, "header", where)
     return Question(text, header, options, multi_select, default, options_only)
 
 
@@ -211,7 +211,7 @@ def _options_only(
     default: str | tuple[str, ...] | None,
 ) -> bool:
     """Return whether only the options count. Raise BadArguments where that cannot be."""
-    if not _flag(question, "options_only", default=False, where=where):
+    if not read_flag(question, "options_only", default=False, where=where):
         return False
     if not options:
         raise BadArguments(f"{where}.options_only: needs options to choose from")
@@ -220,7 +220,8 @@ def _options_only(
     return True
 
 
-def _options(question: Fields, where: str) -> tuple[Option, ...]:
+def read_options(question: Fields, where: str) -> tuple[Option, ...]:
+    """Return the options, none if there are none. Raise BadArguments."""
     value = question.get("options")
     if value is None:
         return ()
@@ -240,13 +241,13 @@ def _option(value: object, where: str) -> Option:
     fields = {"label": value} if isinstance(value, str) else value
     if not isinstance(fields, dict):
         raise BadArguments(f"{where}: must be an object with a `label`, or a text")
-    label = _text(fields, "label", where).strip()
+    label = read_text(fields, "label", where).strip()
     if not label:
         raise BadArguments(f"{where}.label: missing")
     return Option(
         label,
-        description=_text(fields, "description", where, limit=MAX_DETAIL_CHARACTERS),
-        preview=_text(fields, "preview", where, limit=MAX_PREVIEW_CHARACTERS),
+        description=read_text(fields, "description", where, limit=MAX_DETAIL_CHARACTERS),
+        preview=read_text(fields, "preview", where, limit=MAX_PREVIEW_CHARACTERS),
     )
 
 
@@ -257,7 +258,7 @@ def _default(
     if value is None:
         return None
     if isinstance(value, str) and value.strip():
-        return _text(question, "default", where)
+        return read_text(question, "default", where)
     if not value or not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadArguments(f"{where}.default: must be a label, a text or a list of labels")
     if not multi_select:
@@ -268,7 +269,10 @@ def _default(
     return tuple(labels)
 
 
-def _text(fields: Fields, name: str, where: str = "", *, limit: int = MAX_LINE_CHARACTERS) -> str:
+def read_text(
+    fields: Fields, name: str, where: str = "", *, limit: int = MAX_LINE_CHARACTERS
+) -> str:
+    """Return the text under that name, empty where there is none. Raise BadArguments."""
     value = fields.get(name)
     if value is None:
         return ""
@@ -279,7 +283,8 @@ def _text(fields: Fields, name: str, where: str = "", *, limit: int = MAX_LINE_C
     return whole(value)
 
 
-def _flag(fields: Fields, name: str, *, default: bool, where: str = "") -> bool:
+def read_flag(fields: Fields, name: str, *, default: bool, where: str = "") -> bool:
+    """Return whether the name is set to true. Raise BadArguments."""
     value = fields.get(name)
     if value is None:
         return default
@@ -288,7 +293,8 @@ def _flag(fields: Fields, name: str, *, default: bool, where: str = "") -> bool:
     return value
 
 
-def _seconds(fields: Fields, name: str) -> float | None:
+def read_seconds(fields: Fields, name: str) -> float | None:
+    """Return the number of seconds, None where none is given. Raise BadArguments."""
     value = fields.get(name)
     if value is None:
         return None
@@ -299,8 +305,9 @@ def _seconds(fields: Fields, name: str) -> float | None:
     return value
 
 
-def _urgency(fields: Fields) -> Urgency:
-    text = _text(fields, "urgency")
+def read_urgency(fields: Fields) -> Urgency:
+    """Return the urgency. Raise BadArguments."""
+    text = read_text(fields, "urgency")
     if text not in {"", *Urgency}:
         raise BadArguments(f"urgency: must be low, normal or high, not {text!r}")
     return Urgency(text or Urgency.NORMAL)

@@ -9,12 +9,13 @@ import os
 import stat
 import time
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Self
 
 from agent_runner.asking import wire
-from agent_runner.asking._model import RequestId, Result, is_request_id
+from agent_runner.asking._model import Outcome, RequestId, Result, is_request_id
 from agent_runner.errors import BadFile, MailboxMissing
 
 DEFAULT_WAIT_SECONDS = 1800.0
@@ -72,7 +73,28 @@ class Mailbox:
             return None
         except OSError as exc:
             raise BadFile(exc.strerror or str(exc)) from exc
-        return wire.decode_response(data, request_id)
+        result = wire.decode_response(data, request_id)
+        return self._with_implied(result) if result.outcome is Outcome.DECLINED else result
+
+    def read_dismissal(self, request_id: RequestId) -> Result | None:
+        """Return that a person has closed what showed the question, which stays open.
+
+        None if nobody has, or if the question was declined by that: its response says so.
+        """
+        result, stays_open = self._dismissal(request_id)
+        return result if stays_open else None
+
+    def _dismissal(self, request_id: RequestId) -> tuple[Result | None, bool]:
+        try:
+            path = self.responses / dismissal_name(request_id)
+            return wire.decode_dismissal(read_small(path, MAX_REQUEST_BYTES), request_id)
+        except (OSError, BadFile):
+            return None, False
+
+    def _with_implied(self, result: Result) -> Result:
+        """Return a declined result with the option that closing the popup stood for, if any."""
+        closed, _ = self._dismissal(result.request_id)
+        return result if closed is None else replace(result, implied_choice=closed.implied_choice)
 
     def why_unseen(self, request_id: RequestId) -> str:
         """Return why nobody can have seen the question yet; empty if somebody may have."""
@@ -166,6 +188,11 @@ class Mailbox:
             return wire.decode(read_small(self.input / "host.json", MAX_REQUEST_BYTES))
         except (OSError, BadFile):
             return {}
+
+
+def dismissal_name(request_id: RequestId) -> str:
+    """Return the name of the file that says that a person has closed what showed the question."""
+    return f"{request_id}.dismissed.json"
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -151,8 +151,8 @@ def _head(result: Result) -> str:
             return f"Withdrawn: the question was taken back.{_reason(result)}"
         case Outcome.UNDELIVERABLE:
             return f"The question could not be shown to anyone: {result.error or 'no channel'}."
-        case Outcome.PENDING:
-            return _pending(result)
+        case Outcome.PENDING | Outcome.DISMISSED:
+            return _still_open(result)
         case Outcome.ELSEWHERE:
             return (
                 "The answer to this question was handed to a resumed session of this conversation."
@@ -180,7 +180,12 @@ def _reason(result: Result) -> str:
     return f" Reason: {result.reason}" if result.reason else ""
 
 
-def _pending(result: Result) -> str:
+def _still_open(result: Result) -> str:
+    if result.outcome is Outcome.DISMISSED:
+        return (
+            "A person has closed what showed the question. That is no answer: it stays open under"
+            f" request_id {result.request_id}. {_how_it_comes(result)}"
+        )
     return (
         f"No answer yet. The question stays open under request_id {result.request_id}."
         f"{_host_hint(result)} {_how_it_comes(result)}"

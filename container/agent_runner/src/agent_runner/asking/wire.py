@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from agent_runner.asking._model import (
+    Announcement,
     Answer,
     Option,
     Outcome,
@@ -27,9 +28,11 @@ TYPE_CANCEL = "ask_user:cancel"
 TYPE_WITHDRAW = "ask_user:withdraw"
 TYPE_PARK = "ask_user:park"
 TYPE_DESK_ANSWER = "ask_user:desk_answer"
+TYPE_ANNOUNCE = "announce:message"
 
 # The others say how a call ended, and are never written by a host.
-_ON_DISK = tuple(set(Outcome) - {Outcome.PENDING, Outcome.ELSEWHERE, Outcome.ERROR})
+_OF_CALLS = {Outcome.PENDING, Outcome.DISMISSED, Outcome.ELSEWHERE, Outcome.ERROR}
+_ON_DISK = tuple(set(Outcome) - _OF_CALLS)
 
 
 def whole(text: str) -> str:
@@ -69,6 +72,7 @@ def encode_request(request: Request, *, session_id: str, lease: str) -> bytes:
         "session_id": session_id,
         "wait_seconds": request.wait_seconds and _plain_number(request.wait_seconds),
         "lease": lease,
+        "hears_dismissal": request.hears_dismissal,
     }
     return encode(
         {
@@ -103,6 +107,12 @@ def encode_desk_answer(request_id: RequestId, by: str, answers: Sequence[Answer]
     """Return what a person has answered in the terminal of the agent's own client."""
     given = [{"selected": list(one.selected), "text": one.text} for one in answers]
     return encode({"type": TYPE_DESK_ANSWER, "request_id": request_id, "by": by, "answers": given})
+
+
+def encode_announcement(told: Announcement) -> bytes:
+    """Return `tasks/<id>.json` for what wants no answer; what is empty is left out."""
+    fields = {name: value for name, value in asdict(told).items() if value}
+    return encode({"type": TYPE_ANNOUNCE, **fields, "at": timestamp()})
 
 
 def _plain_number(seconds: float) -> float:
@@ -150,6 +160,23 @@ def decode_response(data: bytes, request_id: RequestId) -> Result:
         reason=optional_text(fields, "reason"),
         input=_decode_input(fields.get("input")),
     )
+
+
+def decode_dismissal(data: bytes, request_id: RequestId) -> tuple[Result, bool]:
+    """Return what the host says of a closed popup, and whether the question stays open.
+
+    Raise BadFile if it says nothing we know.
+    """
+    fields = decode(data)
+    if fields.get("request_id") != request_id:
+        raise BadFile("it is for another question")
+    result = Result(
+        request_id,
+        Outcome.DISMISSED,
+        answered_by=optional_text(fields, "by"),
+        implied_choice=optional_text(fields, "implied_choice"),
+    )
+    return result, fields.get("open") is True
 
 
 def _decode_input(value: object) -> Mapping[str, object] | None:
