@@ -6,12 +6,13 @@ must be confirmed first has no button.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pynchy.events import Announcement
 from pynchy.model import Card, GroupName, Option, Question, RequestId, Urgency
-from pynchy.unicode_safety import name_all
+from pynchy.unicode_safety import clip, name_all
 
 OPEN = "open"
 # What D-Bus calls a click on the body, and the action that has a text field.
@@ -21,7 +22,10 @@ _CHOICE = "choice-"
 
 USUAL_BUTTONS = 3
 _TWO = 2
-_MAX_TITLE = 100
+# Longer than any name of a group.
+_MAX_TITLE = 120
+# Of a text so much is looked at: what is longer is not shown whole anyway.
+_LOOKED_AT = 2_000
 _MAX_LABEL = 40
 _MAX_PART = 80
 _MAX_LINE = 300
@@ -115,10 +119,18 @@ def notice_of(asked: PopupQuestion, told: str) -> Popup:
 
 def announcement_of(told: Announcement) -> Popup:
     """Return the popup of what wants no answer: there is nothing to press."""
-    parts = (told.agent, told.group, told.task)
     lines = [_one_line(told.title, _MAX_LINE), _brief(told.text) if told.text.strip() else ""]
     body = "\n".join(line for line in lines if line)
-    return Popup(_said_by(parts), body, urgency=told.urgency)
+    return Popup(_said_by(told.group, told.agent, told.task), body, urgency=told.urgency)
+
+
+def summary_of(waiting: Sequence[PopupQuestion], abilities: Abilities) -> Popup:
+    """Return the one popup of questions that have none of their own, for want of room."""
+    groups = Counter(asked.card.group for asked in waiting)
+    of_groups = [f"{group}: {count}" for group, count in groups.most_common(_MAX_LINES)]
+    title = "1 more question waits" if len(waiting) == 1 else f"{len(waiting)} more questions wait"
+    buttons = (Button(OPEN, "Open"),) if abilities.actions else ()
+    return Popup(title, "\n".join(of_groups), buttons, opens=abilities.actions)
 
 
 def implied_choice(asked: PopupQuestion, abilities: Abilities) -> str:
@@ -154,12 +166,14 @@ def shows_whole(questions: Sequence[Question], title: str = "") -> bool:
 
 
 def _title(card: Card, *, again: bool = False) -> str:
-    said = _said_by((card.agent, card.group, card.task))
-    return _cut(f"Still waiting: {said}" if again else said, _MAX_TITLE)
+    said = _said_by(card.group, card.agent, card.task)
+    return clip(f"Still waiting: {said}" if again else said, _MAX_TITLE)
 
 
-def _said_by(parts: Sequence[str]) -> str:
-    return _cut(" · ".join(_one_line(part, _MAX_PART) for part in parts if part), _MAX_TITLE)
+def _said_by(group: GroupName, *own_words: str) -> str:
+    """Return who asks. The group is first and whole: no agent's words can pass for another's."""
+    said = [_one_line(part, _MAX_PART) for part in own_words if part]
+    return clip(" · ".join([group, *said]), _MAX_TITLE)
 
 
 def _told(told: str) -> list[str]:
@@ -233,19 +247,15 @@ def _written(text: str) -> list[str]:
 
 
 def _fits(text: str) -> bool:
-    lines = _written(text)
-    return len(lines) <= _MAX_LINES and sum(map(len, lines)) <= _MAX_TEXT
+    lines = _written(text) if len(text) <= _LOOKED_AT else ()
+    return 0 < len(lines) <= _MAX_LINES and sum(map(len, lines)) <= _MAX_TEXT
 
 
 def _brief(text: str) -> str:
-    lines = _written(text)
-    kept = _cut("\n".join(lines[:_MAX_LINES]), _MAX_TEXT + _MAX_LINES)
+    lines = _written(clip(text, _LOOKED_AT))
+    kept = clip("\n".join(lines[:_MAX_LINES]), _MAX_TEXT + _MAX_LINES)
     return kept if len(lines) <= _MAX_LINES or kept.endswith("…") else f"{kept} …"
 
 
 def _one_line(text: str, most: int) -> str:
-    return _cut(" ".join(name_all(text).split()), most)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return clip(" ".join(name_all(clip(text, _LOOKED_AT)).split()), most)

@@ -34,15 +34,19 @@ from pynchy.desktop.popup import (
     implied_choice,
     notice_of,
     popup_of,
+    summary_of,
 )
 from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 from pynchy.events import Announcement
+from pynchy.fair_order import fair_order, urgency_rank
 from pynchy.model import Answer, GroupName, RequestId
 from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 
 NO_BUTTONS = "the notification service shows no buttons, so nobody can answer there"
+MAX_POPUPS = 20
+MAX_POPUPS_OF_GROUP = 5
 _MAX_ID_BYTES = 300
 # Neither groups nor request ids have it.
 _BETWEEN = "~"
@@ -117,6 +121,8 @@ class _Shown:
     """What is known of a question's popup.
 
     `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
+    `has_place`: it may be on the screen, until the person closes it. `waits`: there was no place
+    for it, and the summary counts it.
     """
 
     asked: PopupQuestion
@@ -124,6 +130,8 @@ class _Shown:
     is_ours: bool = False
     is_busy: bool = False
     is_hint: bool = False
+    has_place: bool = False
+    waits: bool = False
 
 
 class Popups:
@@ -145,6 +153,8 @@ class Popups:
         self._stale: dict[PopupKey, str] = {}
         self._locks: LockMap[PopupKey] = LockMap()
         self._tasks: asyncio.TaskGroup | None = None
+        self._summary_id = ""
+        self._summary_lock = asyncio.Lock()
 
     async def restore(self, asked: Iterable[PopupQuestion]) -> None:
         """Know the questions that were shown before a restart; all other popups go away."""
@@ -172,11 +182,16 @@ class Popups:
                 raise NotShown(problem)
             known = self._shown.setdefault(asked.key, _Shown(asked))
             known.asked = asked
+            self._give_place(known)
             if not self._backend.abilities.actions:
-                await self._show_hint(known)
+                if known.has_place:
+                    await self._show_hint(known)
                 raise OnlyHint(NO_BUTTONS)
             known.is_hint = False
-            await self._put(known, popup_of(asked, self._backend.abilities))
+            if known.has_place:
+                await self._put(known, popup_of(asked, self._backend.abilities))
+        if known.waits:
+            return await self._summarise() or known.popup_id
         self._remind_later(known)
         return known.popup_id
 
@@ -195,6 +210,46 @@ class Popups:
             if known is not None and known.popup_id:
                 await self._take_away(known.popup_id)
             await self._forget(key)
+        with suppress(ChannelUnavailable):
+            await self._fill()
+
+    def _give_place(self, known: _Shown) -> None:
+        """Let the popup be on the screen, or wait: one group must not fill the screen."""
+        if not known.has_place:
+            placed = [other.asked.card.group for other in self._shown.values() if other.has_place]
+            of_group = placed.count(known.asked.card.group)
+            known.has_place = len(placed) < MAX_POPUPS and of_group < MAX_POPUPS_OF_GROUP
+        known.waits = not known.has_place
+
+    async def _fill(self) -> None:
+        """Show what has waited for a place, the groups in turns, and tell how many still wait."""
+        for known in self._waiting():
+            self._give_place(known)
+            if known.has_place:
+                async with self._locks.of(known.asked.key):
+                    if self._shown.get(known.asked.key) is known:
+                        await self._put(known, popup_of(known.asked, self._backend.abilities))
+        await self._summarise()
+
+    def _waiting(self) -> list[_Shown]:
+        """Return what has no popup of its own: the most urgent first, the groups in turns."""
+        return fair_order(
+            (known for known in self._shown.values() if known.waits),
+            lambda known: urgency_rank(known.asked.card.urgency),
+            lambda known: known.asked.card.group,
+        )
+
+    async def _summarise(self) -> str:
+        """Show how many questions have no popup of their own; return the id of what says so."""
+        async with self._summary_lock:
+            waiting = [known.asked for known in self._waiting()]
+            if waiting:
+                summary = summary_of(waiting, self._backend.abilities)
+                self._summary_id = await self._backend.show(summary, self._summary_id)
+            elif self._summary_id:
+                await self._take_away(self._summary_id)
+                self._summary_id = ""
+            return self._summary_id
 
     async def _take_away(self, popup_id: str) -> None:
         if self._backend.is_current(popup_id):
@@ -227,13 +282,18 @@ class Popups:
             await self._show_all_again()
             await self._close_stale()
             return
+        if happening.popup_id == self._summary_id:
+            await self._open_first_waiting(happening)
+            return
         known = self._with_id(happening.popup_id)
         if known is None:
             return
         match happening:
             case PopupDismissed():
+                known.has_place = False
                 implied = implied_choice(known.asked, self._backend.abilities)
                 await self._answers.dismiss(known.asked, implied)
+                await self._fill()
             case Pressed(key=key) if key in {BODY, OPEN}:
                 await self._answers.open_page(known.asked)
             case Pressed(key=key):
@@ -243,6 +303,11 @@ class Popups:
             case TextWritten(text=text):
                 if text.strip():
                     await self._answer(known, Answer(text=text))
+
+    async def _open_first_waiting(self, happening: Happening) -> None:
+        waiting = self._waiting()
+        if waiting and isinstance(happening, Pressed):
+            await self._answers.open_page(waiting[0].asked)
 
     def _with_id(self, popup_id: str) -> _Shown | None:
         return next((s for s in self._shown.values() if s.popup_id == popup_id and s.is_ours), None)
@@ -263,6 +328,7 @@ class Popups:
             await self.close(known.asked.key)
         else:
             await self._tell(known, told)
+            await self._fill()
 
     async def _tell(self, known: _Shown, told: PopupNotice) -> None:
         key = known.asked.key
@@ -270,26 +336,31 @@ class Popups:
             if told.is_over:
                 await self._backend.show(notice_of(known.asked, told.text), known.popup_id)
                 await self._forget(key)
+                known.has_place = False
             elif self._shown.get(key) is known:
                 abilities = self._backend.abilities
                 await self._put(known, popup_of(known.asked, abilities, told=told.text))
 
     async def _show_all_again(self) -> None:
+        self._summary_id = ""
         for known in self._shown.values():
-            known.is_ours = False
+            known.is_ours = known.has_place = known.waits = False
         for key in list(self._shown):
             try:
                 await self._show_again(key)
             except ChannelUnavailable as exc:
                 log.info("desktop.unavailable", extra={"why": str(exc)})
+        await self._summarise()
 
     async def _show_again(self, key: PopupKey) -> None:
         async with self._locks.of(key):
             known, abilities = self._shown.get(key), self._backend.abilities
             if known is None or known.is_ours or known.is_hint:
                 return
-            make = popup_of(known.asked, abilities) if abilities.actions else hint_of(known.asked)
-            await self._put(known, make)
+            self._give_place(known)
+            if known.has_place:
+                make = popup_of(known.asked, abilities)
+                await self._put(known, make if abilities.actions else hint_of(known.asked))
 
     async def _close_stale(self) -> None:
         for key, popup_id in list(self._stale.items()):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pynchy.bridge.cards import card_of
+from pynchy.desktop import popup as popup_module
 from pynchy.desktop.popup import (
     OPEN,
     Abilities,
@@ -110,7 +111,7 @@ def test_there_is_a_text_field_where_words_are_an_answer(
 def test_the_title_says_who_asks_where_and_about_what() -> None:
     popup = popup_of(asked(ask("Yes"), agent="claude", task="shop @ main", title="Release"), THREE)
 
-    assert popup.title == "claude · g1 · shop @ main"
+    assert popup.title == "g1 · claude · shop @ main"
     assert popup.body.splitlines()[:2] == ["Release", "Deploy?"]
 
 
@@ -207,8 +208,36 @@ def test_an_announcement_says_who_tells_what_and_has_nothing_to_press() -> None:
     )
     popup = announcement_of(told)
 
-    assert popup.title == "Ex · team · shop"
+    assert popup.title == "team · Ex · shop"
     assert popup.body.splitlines()[0] == "Merged"
     assert "\u202e" not in popup.body
     assert (popup.buttons, popup.text_field, popup.opens) == ((), "", False)
     assert (popup.urgency, popup.stays) == (Urgency.LOW, False)
+
+
+def test_a_title_of_an_agents_words_passed_for_that_of_another_group() -> None:
+    agent = "Claude Code · production-team · release 2.1 is ready to be deployed to customers"
+    group = GroupName("sandbox-of-the-" + "x" * 49)
+
+    popup = popup_of(asked(ask("Yes"), agent=agent, group=group), THREE)
+
+    assert popup.title.startswith(f"{group} · ")
+
+
+def test_of_a_very_long_text_only_the_beginning_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+
+    def name(text: str) -> str:
+        looked_at.append(len(text))
+        return text
+
+    monkeypatch.setattr(popup_module, "name_all", name)
+    long = Question("a\u200b" * 100_000, options=(Option("Yes"),))
+
+    popup = popup_of(asked(long, title="t" * 100_000), THREE)
+
+    assert not shows_whole((long,))
+    assert popup.body.count("…") >= 2
+    assert max(looked_at) <= 2_000

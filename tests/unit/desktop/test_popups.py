@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,16 @@ from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
 from pynchy.desktop.popup import Abilities, Popup, PopupQuestion
-from pynchy.desktop.popups import OnlyHint, PopupIds, PopupNotice, Popups
+from pynchy.desktop.popups import MAX_POPUPS_OF_GROUP, OnlyHint, PopupIds, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, NotShown
-from pynchy.model import Answer, Option, Question
+from pynchy.model import Answer, GroupName, Option, Question
 from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
 
 
-def question(number: int = 1) -> PopupQuestion:
+def question(number: int = 1, group: str = "g1") -> PopupQuestion:
     asked = Question(f"Deploy {number}?", options=(Option("Yes"), Option("No")))
-    pending = make_pending(f"request-{number}", questions=(asked,))
+    pending = replace(make_pending(f"request-{number}", questions=(asked,)), group=GroupName(group))
     return PopupQuestion(pending.request_id, pending.questions, card_of(pending))
 
 
@@ -260,3 +261,46 @@ async def test_a_disk_that_is_full_keeps_no_question_from_being_shown(
     monkeypatch.setattr(Folder, "replace", full)
     async with session.running():
         assert await session.popups.show(question())
+
+
+async def test_one_group_filled_the_screen_with_popups(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        await asyncio.gather(*(session.popups.show(question(n, "evil")) for n in range(1, 41)))
+        of_evil = len(session.service.screen)
+        other = await session.popups.show(question(99, "good"))
+
+        titles = [popup.title for popup in session.service.screen.values()]
+        assert of_evil == MAX_POPUPS_OF_GROUP + 1
+        assert other in session.service.screen
+        assert titles.count("35 more questions wait") == 1
+
+
+async def test_what_waited_for_a_place_is_shown_when_there_is_one(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        shown = [await session.popups.show(question(n)) for n in range(1, 8)]
+        summary = shown[-1]
+        assert "2 more questions wait" in session.service.screen[summary].title
+        session.backend.press(summary, "Open")
+        await until(lambda: session.opened == ["request-6"], "the page of the first that waits")
+
+        session.backend.press(shown[0], "Yes")
+        await until(lambda: "Deploy 6?" in "".join(session.bodies), "the next")
+        assert session.service.screen[summary].title == "1 more question waits"
+        session.backend.dismiss(shown[1])
+        await until(lambda: "Deploy 7?" in "".join(session.bodies), "the last")
+        await until(lambda: summary not in session.service.screen, "the end of the summary")
+
+
+async def test_a_service_that_comes_back_is_not_flooded_either(tmp_path: Path) -> None:
+    service = NotificationStandIn()
+    session = Session(tmp_path, service)
+    async with session.running(*(question(n) for n in range(1, 41))):
+        await until(lambda: len(service.screen) == MAX_POPUPS_OF_GROUP + 1, "the popups")
+        service.screen.clear()
+        session.backend.come_back()
+        await until(lambda: len(service.screen) == MAX_POPUPS_OF_GROUP + 1, "them again")
+
+        await session.popups.close(question(1).key)
+        await until(lambda: "34 more" in "".join(p.title for p in service.screen.values()))

@@ -230,8 +230,7 @@ _DETAILS = (
     _Detail(300, 0, 0, 30),
     _Detail(150, 0, 0, 16),
     _Detail(80, 0, 0, 6),
-    # There is no room for the options at all: the card says where they are.
-    _Detail(60, 0, 0, 0),
+    _Detail(60, 0, 0, 0),  # no room for the options at all: the card says where they are
 )
 
 
@@ -255,10 +254,9 @@ def render_card(questions: tuple[Question, ...], card: Card, limit: int) -> str:
 def fits_whole(questions: tuple[Question, ...], card: Card, limit: int) -> bool:
     """True if a text of at most `limit` characters tells all that is asked."""
     if sum(len(question.text) for question in questions) > limit:
-        return False  # without a look at each of its characters, of which there may be many
-    frame = [*_top(questions, card), *_bottom(questions, card), "", REPEATED]
-    whole = [*frame, *_asked(questions, card, _WHOLE)]
-    return length("\n".join(whole)) <= limit
+        return False  # which spares a look at each of very many characters
+    told = [*_top(questions, card), *_asked(questions, card, _WHOLE), *_bottom(questions, card)]
+    return length("\n".join([*told, "", REPEATED])) <= limit
 
 
 def render_settled(

@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.5
 _RETRY_MAX_SECONDS = 15.0
 _LOOK_SECONDS = 5.0
-# The most popups at once, of what was open before.
-_MOST = 20
+# Of what was open before, so much is asked for.
+_MOST = 200
 # As many as surely fit into one reply.
 _AT_ONCE = 5
 _OVER = 409
