@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 NO_BUTTONS = "the notification service shows no buttons, so nobody can answer there"
 _MAX_ID_BYTES = 300
+_CLOSES_ITSELF_SECONDS = 1.0
 # Neither groups nor request ids have it.
 _BETWEEN = "~"
 
@@ -117,6 +118,7 @@ class _Shown:
     """What is known of a question's popup.
 
     `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
+    `pressed_at` is when the person last did something to it, by the loop's clock.
     """
 
     asked: PopupQuestion
@@ -124,6 +126,7 @@ class _Shown:
     is_ours: bool = False
     is_busy: bool = False
     is_hint: bool = False
+    pressed_at: float = float("-inf")
 
 
 class Popups:
@@ -230,10 +233,15 @@ class Popups:
         known = self._with_id(happening.popup_id)
         if known is None:
             return
-        match happening:
-            case PopupDismissed():
+        now = asyncio.get_running_loop().time()
+        if isinstance(happening, PopupDismissed):
+            # Nobody could answer on a hint, and many services close what was pressed.
+            if not known.is_hint and now - known.pressed_at >= _CLOSES_ITSELF_SECONDS:
                 implied = implied_choice(known.asked, self._backend.abilities)
                 await self._answers.dismiss(known.asked, implied)
+            return
+        known.pressed_at = now
+        match happening:
             case Pressed(key=key) if key in {BODY, OPEN}:
                 await self._answers.open_page(known.asked)
             case Pressed(key=key):
