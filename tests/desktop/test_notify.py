@@ -7,12 +7,14 @@ nothing played.
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.acceptance.support import Agent, Host, agent_of
 from tests.desktop.conftest import SETTINGS, StartHost
 from tests.desktop.support import Desktop
+from tests.standins.notification_service import NotificationService
 from tests.waiting import until
 
 ALONE = '[channels.desktop]\n[groups.team]\nchannels = ["desktop"]\n'
@@ -157,6 +159,25 @@ async def test_a_forged_closing_dismisses_nothing(desktop: Desktop, start_host: 
         await desktop.choose("Oui, merger")
 
         assert json.loads(await call) == {"response": "accepted", "choice": "Oui, merger"}
+
+
+async def test_a_service_that_closes_what_was_pressed_dismisses_nothing(
+    tmp_path: Path, start_host: StartHost
+) -> None:
+    bare = Desktop(tmp_path / "desktop")
+    try:
+        await bare.start(service=False)
+        with NotificationService(bare.address, "actions") as service:
+            host = await start_host(bare)
+            async with notify_agent(host) as agent:
+                call = agent.asking(timeout=600)
+                [shown] = await until(lambda: service.shown, "the popup")
+                service.press(shown.number, "choice-0")
+                service.dismiss(shown.number)
+
+                assert json.loads(await call) == {"response": "accepted", "choice": "Oui, merger"}
+    finally:
+        bare.close()
 
 
 async def test_an_announcement_pops_up_without_a_button(

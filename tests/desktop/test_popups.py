@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.acceptance.support import Host, agent_of
 from tests.desktop.conftest import StartHost
 from tests.desktop.support import Desktop
@@ -116,6 +117,7 @@ async def test_a_popup_of_high_urgency_stays_while_others_expire(
             ids = await asked(host, 2)
             await until(lambda: desktop.seen("Go on?"), "the usual one")
             await desktop.displays(1)
+            assert desktop.seen("Stop it?")[-1].urgency == "CRITICAL"
             await desktop.choose("Yes")
 
             assert "Yes" in await urgent
@@ -174,6 +176,43 @@ async def test_what_is_answered_elsewhere_goes_away(
         await call
 
     await desktop.displays(0)
+
+
+async def test_what_is_withdrawn_goes_away(desktop: Desktop, start_host: StartHost) -> None:
+    host = await start_host(desktop)
+    async with agent_of(host) as agent:
+        await agent.asking(wait_for_response=False)
+        [request_id] = await asked(host)
+        await desktop.displays(1)
+        await agent.call("withdraw_question", {"request_id": request_id})
+
+        await desktop.displays(0)
+
+
+async def test_what_has_expired_goes_away(desktop: Desktop, start_host: StartHost) -> None:
+    settings = '[channels.desktop]\n[groups.team]\nchannels = ["desktop"]\n'
+    host = await start_host(desktop, f'wait_timeout = "3s"\nanswer_ttl = "3s"\n{settings}')
+    async with agent_of(host) as agent:
+        await agent.asking(wait_for_response=False)
+        await desktop.sees("Deploy?")
+        await until(host.history, "its end")
+
+    await desktop.displays(0)
+    assert [one["ending"]["outcome"] for one in host.history()] == ["expired"]
+
+
+@pytest.mark.parametrize("urgency", ["low", "normal"])
+async def test_urgency_is_the_services(
+    desktop: Desktop, start_host: StartHost, urgency: str
+) -> None:
+    host = await start_host(desktop)
+    async with agent_of(host) as agent:
+        call = agent.asking(urgency=urgency)
+        popup = await desktop.sees("Deploy?")
+        await desktop.choose("Yes")
+        await call
+
+    assert popup.urgency == urgency.upper()
 
 
 async def test_a_button_pressed_by_key_answers(desktop: Desktop, start_host: StartHost) -> None:

@@ -158,6 +158,26 @@ async def test_a_service_without_buttons_gets_a_hint_which_does_not_count_as_sho
     assert "shows no buttons" in told
 
 
+async def test_a_service_without_buttons_gets_a_hint_beside_a_channel_that_asks(
+    bare: Desktop, start_host: StartHost
+) -> None:
+    with NotificationService(bare.address, "body") as service:
+        host = await start_host(bare)
+        async with agent_of(host) as agent:
+            call = agent.asking()
+            [question] = await host.listed()
+            await until(lambda: service.shown, "the hint")
+            await until(
+                lambda: host.card_states(question["request_id"])["desktop"] == "failed", "its card"
+            )
+            states = host.card_states(question["request_id"])
+            host.answer(question["request_id"], "Yes")
+
+            assert "Yes" in await call
+
+    assert states == {"desktop": "failed", "local": "shown"}
+
+
 async def test_own_words_are_written_where_the_service_has_a_text_field(
     bare: Desktop, start_host: StartHost
 ) -> None:

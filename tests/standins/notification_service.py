@@ -60,6 +60,10 @@ class NotificationService:
     def press(self, number: int, key: str) -> None:
         self._tell("ActionInvoked", "us", (number, key))
 
+    def dismiss(self, number: int) -> None:
+        """Say that a person closed the popup, as many services do of what was pressed, too."""
+        self._tell("NotificationClosed", "uu", (number, 2))
+
     def _tell(self, member: str, signature: str, body: tuple[Any, ...]) -> None:
         emitter = DBusAddress(_PATH, interface=_SERVICE)
         self._connection.send(new_signal(emitter, member, signature, body))

@@ -48,6 +48,7 @@ NO_BUTTONS = "the notification service shows no buttons, so nobody can answer th
 MAX_POPUPS = 20
 MAX_POPUPS_OF_GROUP = 5
 _MAX_ID_BYTES = 300
+_CLOSES_ITSELF_SECONDS = 1.0
 # Neither groups nor request ids have it.
 _BETWEEN = "~"
 
@@ -123,6 +124,7 @@ class _Shown:
     `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
     `has_place`: it may be on the screen, until the person closes it. `waits`: there was no place
     for it, and the summary counts it.
+    `pressed_at` is when the person last did something to it, by the loop's clock.
     """
 
     asked: PopupQuestion
@@ -132,6 +134,7 @@ class _Shown:
     is_hint: bool = False
     has_place: bool = False
     waits: bool = False
+    pressed_at: float = float("-inf")
 
 
 class Popups:
@@ -288,12 +291,23 @@ class Popups:
         known = self._with_id(happening.popup_id)
         if known is None:
             return
+        if isinstance(happening, PopupDismissed):
+            await self._closed(known)
+        else:
+            known.pressed_at = asyncio.get_running_loop().time()
+            await self._pressed(known, happening)
+
+    async def _closed(self, known: _Shown) -> None:
+        known.has_place = False
+        since = asyncio.get_running_loop().time() - known.pressed_at
+        # Nobody could answer on a hint, and many services close what was pressed.
+        if not known.is_hint and since >= _CLOSES_ITSELF_SECONDS:
+            implied = implied_choice(known.asked, self._backend.abilities)
+            await self._answers.dismiss(known.asked, implied)
+        await self._fill()
+
+    async def _pressed(self, known: _Shown, happening: Pressed | TextWritten) -> None:
         match happening:
-            case PopupDismissed():
-                known.has_place = False
-                implied = implied_choice(known.asked, self._backend.abilities)
-                await self._answers.dismiss(known.asked, implied)
-                await self._fill()
             case Pressed(key=key) if key in {BODY, OPEN}:
                 await self._answers.open_page(known.asked)
             case Pressed(key=key):

@@ -65,6 +65,23 @@ async def test_what_is_there_at_the_deadline_counts(tmp_path: Path) -> None:
     assert await waiter.wait_for("a", look, 0.01) == "at the last moment"
 
 
+@pytest.mark.parametrize("name", ["a", "b"])
+async def test_either_of_two_names_wakes_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(_waiter, "RESCAN_SECONDS", 10 * DEADLINE_SECONDS)
+    observers, path = Observers(), tmp_path / name
+    waiter = Waiter(tmp_path, start_observer=observers.start)
+    waiter.arm()
+    waiting = asyncio.create_task(waiter.wait_for("a", looker(path), 10 * DEADLINE_SECONDS, "b"))
+    await asyncio.sleep(0)
+    path.write_text("here")
+    observers.on_name(name)
+
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await waiting == "here"
+
+
 async def test_nothing_at_the_deadline_is_none(tmp_path: Path) -> None:
     waiter = Waiter(tmp_path)
 

@@ -11,7 +11,9 @@ from tests.standins.notifications import NotificationStandIn, StandInBackend
 from tests.waiting import until
 
 from pynchy.bridge.cards import card_of
-from pynchy.desktop.popup import Abilities, Popup, PopupQuestion
+from pynchy.desktop import popups
+from pynchy.desktop.backend import Pressed
+from pynchy.desktop.popup import BODY, Abilities, Popup, PopupQuestion
 from pynchy.desktop.popups import MAX_POPUPS_OF_GROUP, OnlyHint, PopupIds, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, NotShown
 from pynchy.model import Answer, GroupName, Option, Question
@@ -107,6 +109,45 @@ async def test_a_closed_popup_is_no_answer_and_counts_when_it_is_taken_from_the_
         await until(lambda: session.answers, "the answer")
 
     assert session.dismissed == [("request-1", "")]
+
+
+async def test_a_service_that_closes_what_was_pressed_dismisses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        for number in (1, 2):
+            await session.popups.show(question(number))
+        first, second = session.service.screen
+        session.backend.click(first)
+        session.backend.dismiss(first)
+        session.wait.clear()
+        session.backend.press(second, "Yes")
+        session.backend.dismiss(second)
+        await until(lambda: session.answers, "the answer")
+        assert session.dismissed == []
+        session.wait.set()
+
+        monkeypatch.setattr(popups, "_CLOSES_ITSELF_SECONDS", 0)
+        session.service.screen[first] = Popup("t", "b")
+        session.backend.dismiss(first)
+        await until(lambda: session.dismissed, "a closing that nothing came before")
+
+    assert session.dismissed == [("request-1", "")]
+
+
+async def test_closing_a_hint_dismisses_nothing(tmp_path: Path) -> None:
+    service = NotificationStandIn(Abilities(actions=False))
+    session = Session(tmp_path, service)
+    async with session.running():
+        with pytest.raises(OnlyHint):
+            await session.popups.show(question())
+        [hint] = service.screen
+        session.backend.dismiss(hint)
+        session.backend.happenings.put_nowait(Pressed(hint, BODY))
+        await until(lambda: session.opened, "what came after it")
+
+    assert session.dismissed == []
 
 
 async def test_a_service_that_restarts_shows_each_open_question_again_once(tmp_path: Path) -> None:

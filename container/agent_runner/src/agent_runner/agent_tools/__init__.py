@@ -14,7 +14,6 @@ from pathlib import Path
 
 from agent_runner.agent_tools import _server
 from agent_runner.agent_tools._ask_user import PROGRESS_SECONDS, Identity, Tools
-from agent_runner.agent_tools._notify import NOTIFY, NotifyTools
 from agent_runner.agent_tools._server import Server
 from agent_runner.agent_tools._stdio import Writer, is_read, start_reader
 from agent_runner.agent_tools._tasks import TaskBook, Tasks
@@ -23,6 +22,7 @@ from agent_runner.errors import MailboxMissing
 from agent_runner.session_ids import state_folder
 
 EXIT_USAGE = 2
+NOTIFY = "notify"
 
 _FLUSH_SECONDS = 1.0
 
@@ -125,6 +125,8 @@ async def serve(  # noqa: PLR0913 - all that one client needs
     async with asker:
         async with asyncio.TaskGroup() as tasks:
             if profile == NOTIFY:
+                from agent_runner.agent_tools._notify import NotifyTools  # noqa: PLC0415 - few do
+
                 tools: Tools = NotifyTools(asker, identity, tasks, progress_seconds)
             else:
                 waiting = Tasks(asker, TaskBook(state_dir, ipc_dir)) if state_dir else None

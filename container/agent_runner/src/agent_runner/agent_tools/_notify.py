@@ -15,8 +15,6 @@ from agent_runner.asking import Announcement, Outcome, Result, arguments, notify
 if TYPE_CHECKING:
     from agent_runner.agent_tools._tasks import Task
 
-NOTIFY = "notify"
-
 _MARKS = {"low": "\u2139\ufe0f", "normal": "⚠️", "high": "🚨"}
 _LATER = "Nobody has answered yet. Silence is not consent. check_answer looks for it later."
 _CLOSED = "The person closed it without an answer. That is not consent."
