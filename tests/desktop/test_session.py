@@ -204,7 +204,8 @@ async def test_signed_out_it_ends_and_says_how_to_sign_in_again(
     async with agent_of(host) as agent:
         call = agent.asking()
         await until(lambda: session.poll() is not None, "its end")
-        host.answer(host.pending()[0]["request_id"], "Yes")
+        [question] = await host.listed()
+        host.answer(question["request_id"], "Yes")
         await call
 
     assert session.returncode == 1

@@ -23,7 +23,7 @@ from pynchy.errors import HostError
 _NAME = "events.jsonl"
 _TAIL = 1024 * 1024
 
-_TOLD = ("group", "channel", "by", "state", "detail", "question")
+_TOLD = ("group", "channel", "by", "state", "title", "detail", "question")
 _DETAIL = 200
 _ID = 40
 _LINK_WORDS = {"up": "host is back", "gone": "host gone, waiting for it to come back"}
