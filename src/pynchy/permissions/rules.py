@@ -19,7 +19,7 @@ from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, parse
 from pynchy.permissions.files import NOTHING, Protected
 from pynchy.permissions.guards import guards_of, why_refused
-from pynchy.permissions.inner_words import acts_for_people
+from pynchy.permissions.inner_words import acts_for_people, is_fed_to_a_program
 from pynchy.permissions.judged_call import JudgedCall
 from pynchy.permissions.links import LinkReader, LostTrack, TooManySteps
 from pynchy.permissions.offers import offered_length, why_not_offered
@@ -176,10 +176,13 @@ def _judge_command(known: dict[Effect, list[_Known]], judged: JudgedCall) -> Dec
                 return _said_by(rule)
     if doubt is not None:
         return Decided.to_ask(doubt if known[Effect.ALLOW] else NO_ALLOW_RULE)
+    is_fed = is_fed_to_a_program(commands)
     for rule, pattern in known[Effect.DENY] + known[Effect.ASK]:
         # Its words with others between (git -C x push) or before (find -exec git push): a person
         # looks.
-        if isinstance(pattern, CommandPattern) and any(map(pattern.may_hit, spelled)):
+        if isinstance(pattern, CommandPattern) and any(
+            pattern.may_hit(words, is_fed=is_fed) for words in spelled
+        ):
             words = f"it may be what a rule of the group {_REFUSES[rule.effect]}"
             return Decided(Effect.ASK, (rule,), Because(words, rule.pattern))
     if not known[Effect.ALLOW]:
@@ -198,20 +201,22 @@ def _speaks_of(pattern: Pattern, call: JudgedCall, commands: Iterable[Words]) ->
 def _allow(known: list[_Known], commands: tuple[Words, ...], cwd: str) -> Decided:
     """Return what allows every one of the commands, or why one is not allowed."""
     used: dict[str, Rule] = {}
+    is_fed = is_fed_to_a_program(commands)
     for words in commands:
-        able = _whole(known) if acts_for_people(words) else known
+        acts = acts_for_people(words, is_fed=is_fed)
+        able = _whole(known) if acts else known
         rule = next((rule for rule, pattern in able if _covers(pattern, words, cwd)), None)
         if rule is None:
-            return Decided.to_ask(_why_uncovered_command(known, words, cwd))
+            return Decided.to_ask(_why_uncovered_command(known, words, cwd, acts=acts))
         used.setdefault(rule.id, rule)
     rules = tuple(used.values())
     named = ", ".join(rule.pattern for rule in rules)
     return Decided(Effect.ALLOW, rules, Because(_SAYS[Effect.ALLOW], named))
 
 
-def _why_uncovered_command(known: list[_Known], words: Words, cwd: str) -> Because:
+def _why_uncovered_command(known: list[_Known], words: Words, cwd: str, *, acts: bool) -> Because:
     """Say why no rule allows the command; of rules that begin so, why the first does not."""
-    if acts_for_people(words):
+    if acts:
         return Because("pynchy itself is allowed only by a rule for exactly that line")
     for _, pattern in known:
         if isinstance(pattern, CommandPattern) and (why := pattern.why_not(words, cwd)):
