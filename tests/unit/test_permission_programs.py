@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from pynchy.calls import ToolCall
-from pynchy.cli import cli
 from pynchy.model import GroupName
-from pynchy.permissions.inner_words import ACTING, ASKING
 from pynchy.permissions.origins import check_pattern
 from pynchy.permissions.patterns import PatternProblem
 from pynchy.permissions.rules import derive, judge
@@ -185,11 +183,6 @@ def test_an_agent_answered_for_people_by_another_name_for_python(line: str) -> N
 )
 def test_the_mere_name_of_pynchy_is_no_answer(line: str) -> None:
     assert said(line, "Bash") == "allow"
-
-
-def test_every_command_of_pynchy_is_known_as_one_that_acts_or_asks() -> None:
-    assert not ACTING & ASKING
-    assert {*cli.commands} <= ACTING | ASKING
 
 
 @pytest.mark.parametrize(

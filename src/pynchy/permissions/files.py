@@ -92,10 +92,10 @@ def written_place(path: str, folder: str) -> Place | None:
     """Return the file of a call as it is written; None if it cannot be told which is meant."""
     if not _is_plain(path) or path.startswith("~"):
         return None
-    cwd = _usable(folder)
+    cwd = usable(folder)
     if not path.startswith("/") and not cwd:
         return None
-    return Place(normal(cwd) if cwd else "", normal(_joined(path, cwd)))
+    return Place(normal(cwd) if cwd else "", normal(joined(path, cwd)))
 
 
 def real_place(path: str, folder: str, links: LinkReader) -> Place:
@@ -103,15 +103,17 @@ def real_place(path: str, folder: str, links: LinkReader) -> Place:
 
     Not of the normal path: what `..` means depends on the links before it.
     """
-    cwd = _usable(folder)
+    cwd = usable(folder)
     return Place(links.real(cwd) if cwd else "", links.real(path, cwd))
 
 
-def _usable(folder: str) -> str:
+def usable(folder: str) -> str:
+    """Return the folder if paths can start from it; empty if it is not known."""
     return folder if folder.startswith("/") and _is_plain(folder) else ""
 
 
-def _joined(path: str, folder: str) -> str:
+def joined(path: str, folder: str) -> str:
+    """Return the path, from the folder if it is relative."""
     return path if path.startswith("/") else f"{folder}/{path}"
 
 
@@ -139,33 +141,10 @@ def is_open(place: Place, protected: Protected) -> bool:
     return not protected.has(place.path) and not _has_sensitive(place.path)
 
 
-def names_protected(
-    words: Sequence[str], cwd: str, protected: Protected, links: LinkReader
-) -> bool:
-    """True if a word of a command is, or has in it, the path of something protected.
-
-    Raise LostTrack.
-    """
-    if not protected.paths:
-        return False
-    parts = {text for word in words for text in (word, word.partition("=")[2], _from_slash(word))}
-    folder = _usable(cwd)
-    return any(
-        protected.has(normal(_joined(text, folder))) or protected.has(links.real(text, folder))
-        for text in parts
-        if text
-    )
-
-
 def may_be_relative(word: str) -> bool:
     """True if a word of a command may name a file by a relative path."""
     is_switch = word.startswith("-") and not {"/", "="} & set(word)
     return not word.startswith("/") and not is_switch
-
-
-def _from_slash(word: str) -> str:
-    _, slash, rest = word.partition("/")
-    return slash + rest
 
 
 def is_sensitive(name: str) -> bool:

@@ -97,6 +97,15 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             long="--pager --html --preprocessor --browser --config-file",
         ),
     ),
+    "pandoc": (
+        Guard(
+            "runs a program",
+            short="FLd",
+            long="--filter --lua-filter --pdf-engine --pdf-engine-opt --defaults",
+            within=r"\.lua$",
+        ),
+        Guard("writes a file", short="o", long="--output --extract-media --log"),
+    ),
     **BUILD_TOOLS,
     **dict.fromkeys(
         ("docker", "podman"),
@@ -190,7 +199,9 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             "pipenv conda mamba micromamba mise asdf volta fnm nvm rbenv pyenv rvm corepack devbox "
             "xcrun opam stack cabal sbt lein nodemon concurrently cross-env dotenv honcho foreman "
             "watchexec pre-commit openssl gpg split csplit logrotate run-parts dpkg rpm gem bundle "
-            "composer dotnet mvn gradle terraform tofu helm rustup hg svn jj"
+            "composer dotnet mvn gradle terraform tofu helm rustup hg svn jj hyperfine pm2 forever "
+            "zig xterm uxterm rxvt urxvt konsole gnome-terminal xfce4-terminal kitty alacritty "
+            "wezterm x-terminal-emulator"
         ),
     ),
     **_all(

@@ -16,6 +16,7 @@ from pynchy.permissions import files
 from pynchy.permissions.commands import Words
 from pynchy.permissions.files import NOTHING, Place, Protected
 from pynchy.permissions.links import LinkReader, LostTrack, TooManySteps
+from pynchy.permissions.named_files import names_protected
 
 HOST = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -92,7 +93,7 @@ class JudgedCall:
         """Say why no rule allows commands of such words; empty if they name no such file."""
         cwd, protected, links = self.call.cwd, self.protected, self._links
         try:
-            is_ours = any(files.names_protected(w, cwd, protected, links) for w in commands)
+            is_ours = any(names_protected(w, cwd, protected, links) for w in commands)
         except LostTrack as exc:
             return str(exc)
         return "it names files of the host itself" if is_ours else ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Iterator, Sequence
 
 # Of all paths of one call together: some hundred files of usual depth.
 MAX_STEPS = 5_000
@@ -16,6 +18,8 @@ _MAX_LINKS = 40
 # All else (no right to look, a disk that fails) tells nothing of what is there.
 _NO_LINK = frozenset({errno.EINVAL, errno.ENOENT, errno.ENOTDIR})
 _MAX_NAME = 255
+# What parts a path from others in a text, and is seldom part of a name: ending one there is a try.
+MARK = re.compile(r"[^\w./-]")
 
 
 class LostTrack(Exception):
@@ -35,15 +39,32 @@ class LinkReader:
     def __init__(self, most_steps: int = MAX_STEPS) -> None:
         self._steps_left = most_steps
         self._targets: dict[str, str | None] = {}
+        self._missing: set[str] = set()
         self._folders: dict[str, str] = {}
 
     def real(self, path: str, folder: str = "") -> str:
         """Return where the path leads, from that folder if it is relative. Raise LostTrack."""
-        if path.startswith("/") or not folder:
-            return self._follow("", path)
-        if folder not in self._folders:
-            self._folders[folder] = self._follow("", folder)
-        return self._follow(self._folders[folder].rstrip("/"), path)
+        return self._follow("" if path.startswith("/") else self._real_folder(folder), path)
+
+    def beginnings(self, names: Sequence[str], start: int, folder: str = "") -> Iterator[str]:
+        """Yield where a path of these names leads from `start` on, if it ends at any of its marks.
+
+        Nothing is behind a name that is not there, so that prose costs little. Raise LostTrack.
+        """
+        real = self._real_folder(folder)
+        for at in range(start, len(names)):
+            for mark in MARK.finditer(names[at][: _MAX_NAME + 1]):
+                yield self._follow(real, names[at][: mark.start()])
+            real = self._follow(real, names[at]).rstrip("/")
+            if real in self._missing:
+                break
+        yield real or "/"
+
+    def _real_folder(self, folder: str) -> str:
+        """Return where the folder leads, without a slash at its end."""
+        if folder and folder not in self._folders:
+            self._folders[folder] = self._follow("", folder).rstrip("/")
+        return self._folders.get(folder, "")
 
     def _follow(self, real: str, path: str) -> str:
         left, links = path.split("/")[::-1], 0
@@ -75,16 +96,15 @@ class LinkReader:
             try:
                 self._targets[path] = os.readlink(path)  # noqa: PTH115 - of the very text
             except (OSError, ValueError) as exc:
-                if not _is_no_link(exc, path):
+                if not isinstance(exc, OSError) or not _is_no_link(exc, path):
                     raise LostTrack("a path in it cannot be looked up") from exc
                 self._targets[path] = None
+                self._missing |= {path} if exc.errno != errno.EINVAL else set()
         return self._targets[path]
 
 
-def _is_no_link(exc: Exception, path: str) -> bool:
+def _is_no_link(exc: OSError, path: str) -> bool:
     """True if the error says that no link is there."""
-    if not isinstance(exc, OSError):
-        return False
     if exc.errno == errno.ENAMETOOLONG:
         # No file has so long a name: it is a message, or another text. A path may be too long from
         # the root, though, and be there from the agent's folder.

@@ -130,14 +130,14 @@ class CommandPattern:
         same = len(words) == len(self.words) and words[:-1] == self.words[:-1]
         return same and words[-1].startswith(self.words[-1])
 
-    def may_hit(self, words: Words) -> bool:
+    def may_hit(self, words: Words, *, is_fed: bool = False) -> bool:
         """True if its words are there in this order, with others before and between.
 
-        They may also be in a text that is meant for a shell or an interpreter.
+        They may also be in a text, unless nothing runs it. `is_fed`: another command may.
         """
         if not self.words:
             return True
-        return any(map(self._are_among, {words, with_inner_words(words)}))
+        return any(map(self._are_among, {words, with_inner_words(words, is_fed=is_fed)}))
 
     def _are_among(self, words: Words) -> bool:
         programs = {*known_as(self.words[0])}

@@ -37,7 +37,8 @@ WRAPPING: dict[str, str] = {
             "start-stop-daemon strace ltrace gdb lldb perf valgrind rr busybox toybox expect "
             "xvfb-run faketime fakeroot proot torsocks proxychains proxychains4 caffeinate "
             "ssh-agent direnv nix-shell nix flatpak-spawn distrobox toolbox setarch linux32 "
-            "linux64 rlwrap chronic daemonize"
+            "linux64 rlwrap chronic daemonize tini dumb-init catchsegv gosu su-exec chpst "
+            "softlimit setuidgid eatmydata cgexec systemd-inhibit tsocks ld.so"
         ),
         _RUNS,
     ),
@@ -102,6 +103,8 @@ _BUILD = re.compile(
 )
 # python3.11, node-20, perl5.36-x86_64-linux-gnu, python3.13t.
 _VERSION = re.compile(r"(?<=[a-z+])(?:[-_.]v?)?[0-9][0-9.]*[a-z]{0,3}(?:[-.].*)?$")
+# The loader of programs: /lib64/ld-linux-x86-64.so.2 ./program.
+_LOADER = re.compile(r"ld(?:64|-linux|-musl|-elf|-[0-9.]+)?[^/]*\.so(?:\.[0-9]+)*$")
 # GNU's programs where others have the plain name.
 _GNU = re.compile(
     r"g(?=(?:find|xargs|timeout|nice|nohup|stdbuf|env|chroot|time|sort|date|split|csplit|tee|uniq"
@@ -121,7 +124,8 @@ def known_as(program: str) -> tuple[str, ...]:
     low = name.casefold()  # some disks do not mind
     build = _BUILD.sub("", low)
     plain = _VERSION.sub("", build)
-    return tuple(dict.fromkeys((name, low, build, plain, _GNU.sub("", plain))))
+    loader = ("ld.so",) if _LOADER.match(low) else ()
+    return tuple(dict.fromkeys((name, low, build, plain, _GNU.sub("", plain), *loader)))
 
 
 def look_up(table: Mapping[str, T], program: str) -> T | None:

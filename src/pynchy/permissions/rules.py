@@ -19,9 +19,10 @@ from pynchy.permissions import files
 from pynchy.permissions.commands import Doubt, Words, parse
 from pynchy.permissions.files import NOTHING, Protected
 from pynchy.permissions.guards import guards_of, why_refused
-from pynchy.permissions.inner_words import acts_for_people
+from pynchy.permissions.inner_words import acts_for_people, is_fed_to_a_program
 from pynchy.permissions.judged_call import JudgedCall
-from pynchy.permissions.links import LinkReader, LostTrack, TooManySteps
+from pynchy.permissions.links import TooManySteps
+from pynchy.permissions.never_offered import is_never_offered, runs_a_file_of
 from pynchy.permissions.offers import offered_length, why_not_offered
 from pynchy.permissions.patterns import (
     MAX_PATTERN,
@@ -32,15 +33,7 @@ from pynchy.permissions.patterns import (
     as_text,
     read_pattern,
 )
-from pynchy.permissions.programs import (
-    INTERPRETERS,
-    base_name,
-    is_one_of,
-    known_as,
-    names,
-    other_spelling,
-    script_within,
-)
+from pynchy.permissions.programs import names, other_spelling
 from pynchy.rule import Because, Effect, Origin, Rule
 
 _Known = tuple[Rule, Pattern]
@@ -53,32 +46,12 @@ _SAYS = {
 _REFUSES = {Effect.ASK: "wants asked each time", Effect.DENY: "denies"}
 
 NO_ALLOW_RULE = Because("the group has no rule that allows anything")
-# A rule for one of these would be used for harm sooner than for work.
-_NEVER_OFFERED = names(
-    "rm rmdir dd shred mkfs fdisk parted mount umount chmod chown chgrp chattr setfacl ln mv "
-    "kill pkill killall reboot shutdown halt poweroff init curl wget ssh scp sftp rsync nc ncat "
-    "netcat socat telnet ftp crontab at batch iptables nft ufw useradd usermod userdel passwd "
-    "visudo insmod modprobe sysctl tee truncate install cd tmux screen gpg openssl vi vim nvim ed "
-    "ex emacs nano less more man psql mysql sqlite3 redis-cli npx bunx pnpx uvx pipx pynchy java"
-)
 # Names that are given on a machine or in a network, and by nobody in public.
 _NEARBY = names(
     "localhost localdomain local internal intranet private corp home lan arpa test invalid"
 )
 # What they do is the same in every folder; others read settings, or code, of the one they are in.
 _FOLDERLESS = names("docker podman kubectl pip pip3 systemctl gh")
-_NEVER_OFFERED_PAIRS = {
-    # Exactly as they are they may do no harm; what they leave behind may.
-    "git": names("config"),
-    "npm": names("config exec x"),
-    "gh": names("alias"),
-    # They run a file that is named, or fetch what they run.
-    **dict.fromkeys(names("uv poetry hatch pdm pipenv rye pixi conda go"), names("run")),
-    **dict.fromkeys(("pnpm", "yarn"), names("exec dlx")),
-    "bun": names("x"),
-    "bundle": names("exec"),
-    **dict.fromkeys(("mise", "asdf"), names("exec x")),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +149,13 @@ def _judge_command(known: dict[Effect, list[_Known]], judged: JudgedCall) -> Dec
                 return _said_by(rule)
     if doubt is not None:
         return Decided.to_ask(doubt if known[Effect.ALLOW] else NO_ALLOW_RULE)
+    is_fed = is_fed_to_a_program(commands)
     for rule, pattern in known[Effect.DENY] + known[Effect.ASK]:
         # Its words with others between (git -C x push) or before (find -exec git push): a person
         # looks.
-        if isinstance(pattern, CommandPattern) and any(map(pattern.may_hit, spelled)):
+        if isinstance(pattern, CommandPattern) and any(
+            pattern.may_hit(words, is_fed=is_fed) for words in spelled
+        ):
             words = f"it may be what a rule of the group {_REFUSES[rule.effect]}"
             return Decided(Effect.ASK, (rule,), Because(words, rule.pattern))
     if not known[Effect.ALLOW]:
@@ -198,20 +174,22 @@ def _speaks_of(pattern: Pattern, call: JudgedCall, commands: Iterable[Words]) ->
 def _allow(known: list[_Known], commands: tuple[Words, ...], cwd: str) -> Decided:
     """Return what allows every one of the commands, or why one is not allowed."""
     used: dict[str, Rule] = {}
+    is_fed = is_fed_to_a_program(commands)
     for words in commands:
-        able = _whole(known) if acts_for_people(words) else known
+        acts = acts_for_people(words, is_fed=is_fed)
+        able = _whole(known) if acts else known
         rule = next((rule for rule, pattern in able if _covers(pattern, words, cwd)), None)
         if rule is None:
-            return Decided.to_ask(_why_uncovered_command(known, words, cwd))
+            return Decided.to_ask(_why_uncovered_command(known, words, cwd, acts=acts))
         used.setdefault(rule.id, rule)
     rules = tuple(used.values())
     named = ", ".join(rule.pattern for rule in rules)
     return Decided(Effect.ALLOW, rules, Because(_SAYS[Effect.ALLOW], named))
 
 
-def _why_uncovered_command(known: list[_Known], words: Words, cwd: str) -> Because:
+def _why_uncovered_command(known: list[_Known], words: Words, cwd: str, *, acts: bool) -> Because:
     """Say why no rule allows the command; of rules that begin so, why the first does not."""
-    if acts_for_people(words):
+    if acts:
         return Because("pynchy itself is allowed only by a rule for exactly that line")
     for _, pattern in known:
         if isinstance(pattern, CommandPattern) and (why := pattern.why_not(words, cwd)):
@@ -324,7 +302,7 @@ def _derived_file(call: JudgedCall) -> str | None:
 
 def _offered(words: Sequence[str], folder: str) -> tuple[tuple[str, ...], bool] | None:
     """Return the words of the rule to offer, and whether any others may follow; None for none."""
-    if _is_never_offered(words) or _runs_a_file_of(words, folder):
+    if is_never_offered(words) or runs_a_file_of(words, folder):
         return None
     known = offered_length(words)
     if known and why_refused(words, known) is not None:
@@ -337,35 +315,6 @@ def _offered(words: Sequence[str], folder: str) -> tuple[tuple[str, ...], bool] 
     return tuple(words), False
 
 
-def _is_never_offered(words: Sequence[str]) -> bool:
-    # Also mkfs.ext4.
-    spelled = {*known_as(words[0]), base_name(words[0]).partition(".")[0]}
-    pairs = (_NEVER_OFFERED_PAIRS.get(name, frozenset()) for name in spelled)
-    return bool(spelled & _NEVER_OFFERED) or any({*words[1:2]} & pair for pair in pairs)
-
-
 def _needs_folder(words: Sequence[str], *, further: bool) -> bool:
     """True if a rule for the command is good for the folder alone that it was made in."""
     return not further or words[0] not in _FOLDERLESS
-
-
-def _runs_a_file_of(words: Sequence[str], folder: str) -> bool:
-    """True if it runs a file that the agent may change, or what is in its own words."""
-    while is_one_of(INTERPRETERS, words[0]):
-        script = script_within(words, len(words))
-        if script is None or (script.is_file and _is_at_hand(script.words[0], folder)):
-            return True
-        words = script.words
-    return "/" in words[0] and _is_at_hand(words[0], folder)
-
-
-def _is_at_hand(path: str, folder: str) -> bool:
-    """True if the agent may be able to change the file, by whichever links it is reached."""
-    if not path.startswith("/") or not folder.startswith("/"):
-        return True
-    links = LinkReader()
-    try:
-        folders = (files.normal(folder), links.real(folder))
-        return any(files.may_be_in(one, folders) for one in (files.normal(path), links.real(path)))
-    except LostTrack:
-        return True
