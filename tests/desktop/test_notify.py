@@ -60,7 +60,7 @@ async def test_a_pressed_button_is_accepted_with_its_label(
         told = json.loads(await call)
 
     assert told == {"response": "accepted", "choice": "Oui, merger"}
-    assert popup.title == "Executeur · team · shop @ checkout"
+    assert popup.title == "team · Executeur · shop @ checkout"
     await desktop.displays(0)
 
 
@@ -141,7 +141,7 @@ async def test_several_at_once_are_each_their_own(desktop: Desktop, start_host: 
         await desktop.sees("The first?")
         second = agent.asking(question="The second?", task="two")
         await desktop.sees("The second?")
-        desktop.choose_of_all("Plus tard (Executeur · team · shop @ checkout · two)")
+        desktop.choose_of_all("Plus tard (team · Executeur · shop @ checkout · two)")
         assert json.loads(await second)["choice"] == "Plus tard"
         await desktop.displays(1)
         desktop.click(3)
@@ -192,7 +192,8 @@ async def test_an_announcement_pops_up_without_a_button(
 
     assert told == {"sent": True, "message": "Merge notified: fix → main"}
     assert merge.body == "Merged\nfix → main\n3 commits"
-    assert merge.title.endswith("· team · shop")
+    assert merge.title.startswith("team · ")
+    assert merge.title.endswith(" · shop")
     assert (merge.urgency, sync.urgency) == ("NORMAL", "NORMAL")
     assert host.pending() == []
     assert [e["title"] for e in host.events() if e["type"] == "announced"] == [

@@ -28,7 +28,7 @@ async def test_a_button_answers_the_call_that_waits(
         await desktop.choose("No")
         result = await call
 
-    assert popup.title == "claude · team · shop @ main"
+    assert popup.title == "team · claude · shop @ main"
     assert popup.body.startswith("Deploy &lt;b&gt;now&lt;/b&gt;?\n#")
     assert "No" in result
     await desktop.displays(0)
@@ -156,10 +156,10 @@ async def test_two_popups_are_answered_out_of_order(
         await desktop.sees("The first?")
         second = two.asking("The second?")
         await desktop.sees("The second?")
-        desktop.choose_of_all("No (mcp · team · second)")
+        desktop.choose_of_all("No (team · mcp · second)")
         assert "No" in await second
         await desktop.displays(1)
-        desktop.choose_of_all("Yes (mcp · team · first)")
+        desktop.choose_of_all("Yes (team · mcp · first)")
 
         assert "Yes" in await first
 

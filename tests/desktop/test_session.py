@@ -59,7 +59,7 @@ async def test_a_link_signs_the_session_in_and_a_button_answers_the_call(
         await desktop.choose("No")
 
         assert "No" in await call
-    assert popup.title == "claude · team"
+    assert popup.title == "team · claude"
     await desktop.displays(0)
 
 
@@ -165,7 +165,7 @@ async def test_what_an_agent_announces_pops_up(
         await agent.call("notify_commit", commit)
         popup = await desktop.sees("Commit")
 
-    assert popup.title == "Executeur · team · fix"
+    assert popup.title == "team · Executeur · fix"
     assert popup.body == "Commit\nMend &lt;b&gt;it&lt;/b&gt;"
     assert popup.urgency == "LOW"
 
