@@ -6,6 +6,7 @@ from typing import Any
 
 from playwright.async_api import Locator, Page, expect
 from tests.acceptance.support import Host, MailboxAgent
+from tests.waiting import until
 
 LAN_NAME = "inbox.test"
 FLAGS = [
@@ -57,6 +58,30 @@ class Window:
     async def reload(self) -> None:
         await self.page.reload()
         await self.live()
+
+    async def note_notifications(self) -> None:
+        """Note what Chromium has shown on this page from now on."""
+        await self.page.evaluate(
+            """() => {
+                const show = ServiceWorkerRegistration.prototype.showNotification;
+                window.shown = [];
+                ServiceWorkerRegistration.prototype.showNotification = async function (...given) {
+                    await show.apply(this, given);
+                    window.shown.push(given[1].body);
+                };
+            }"""
+        )
+
+    async def notified(self, body: str) -> None:
+        """Wait until Chromium has shown it; its list is not to be asked for before.
+
+        Who asks for the list takes out of it what is not on the screen yet.
+        """
+
+        async def is_shown() -> bool:
+            return body in await self.page.evaluate("window.shown")
+
+        await until(is_shown, f"a notification of {body}")
 
     async def live(self) -> None:
         """Wait until the page is up to date and its cards take clicks."""

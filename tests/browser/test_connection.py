@@ -9,7 +9,6 @@ from playwright.async_api import Browser, Route, expect
 from tests.acceptance.support import Host
 from tests.browser.conftest import OpenWindow, StartHost
 from tests.browser.support import LAN_NAME, Window, answers, ask, link, open_menu, own_words
-from tests.waiting import until
 
 
 async def come_back(host: Host) -> None:
@@ -261,13 +260,7 @@ async def wish_for_notifications(window: Window) -> None:
             await navigator.serviceWorker.ready;
         }"""
     )
-
-
-async def notified(window: Window, body: str) -> None:
-    async def is_shown() -> bool:
-        return body in await window.page.evaluate(NOTIFIED)
-
-    await until(is_shown, f"a notification of {body}")
+    await window.note_notifications()
 
 
 async def test_what_came_while_the_line_was_broken_is_notified_of(
@@ -283,7 +276,7 @@ async def test_what_came_while_the_line_was_broken_is_notified_of(
 
     await mend_line(window)
 
-    await notified(window, "While lost?")
+    await window.notified("While lost?")
     assert await window.page.evaluate(NOTIFIED) == ["While lost?"]
 
 
@@ -298,7 +291,8 @@ async def test_every_page_notifies(host: Host, open_window: OpenWindow, path: st
 
     ask(host, "Elsewhere?")
 
-    await notified(window, "Elsewhere?")
+    await window.notified("Elsewhere?")
+    assert await window.page.evaluate(NOTIFIED) == ["Elsewhere?"]
 
 
 async def test_a_change_that_comes_while_a_choice_waits_is_shown_when_it_is_taken_back(

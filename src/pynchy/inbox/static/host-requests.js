@@ -29,9 +29,11 @@ export function hasPageKey() {
 }
 
 export async function fetchFromHost(path, options = {}) {
+  // Another request may learn the host's new one before the reply to this is here.
+  const usedNonce = nonce;
   const reply = await fetchSigned(path, options);
   const newNonce = reply.status === 401 && reply.headers.get("pynchy-nonce");
-  if (!newNonce || newNonce === nonce) return reply;
+  if (!newNonce || newNonce === usedNonce) return reply;
   nonce = newNonce;
   return fetchSigned(path, options);
 }
