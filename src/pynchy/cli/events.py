@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -84,27 +85,55 @@ def _parse(raw: bytes) -> Json | None:
 @click.command("events", short_help="List what happened, or follow it.")
 @click.option("--follow", is_flag=True, help="Stay, and print what happens.  [Ctrl-C ends it]")
 @click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Only what came after SEQ.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "phux"]),
+    help="How to print: json as --json does; phux in frames of what is asked, open ones first.",
+)
 @json_option
 @data_dir_option
-def events_command(data: DataFolder, after: int | None, *, follow: bool, as_json: bool) -> None:
+def events_command(
+    data: DataFolder, after: int | None, form: str | None, *, follow: bool, as_json: bool
+) -> None:
     r"""List what happened, oldest first; this needs no host.
 
     With --follow, print what happens from now on (or after SEQ), across restarts of the host and
     without a gap. With --json, every event is one line as in the event log.
 
+    With --format phux, write what is open, and then what is asked, as frames that viewers of the
+    terminal multiplexer phux read, until you end it.
+
     \b
     Examples:
       pynchy events --after 120
       pynchy events --follow --json
+      pynchy events --format phux | my-viewer
     """
+    if form == "phux":
+        _follow_as_phux(data, as_json=as_json)
+        return
+    show = partial(_print, as_json=as_json or form == "json")
     if follow:
-        _follow(data, after, as_json=as_json)
+        _follow(data, after, show)
         return
     for event in read_events(data.audit, after or 0):
-        _print(event, as_json=as_json)
+        show(event)
 
 
-def _follow(data: DataFolder, after: int | None, *, as_json: bool) -> None:
+def _follow_as_phux(data: DataFolder, *, as_json: bool) -> None:
+    from pynchy.cli.phux_events import PhuxEvents  # noqa: PLC0415 - only where it is wanted
+
+    if as_json:
+        raise click.UsageError("--json and --format phux exclude each other")
+    events = PhuxEvents()
+    # What is asked while the open ones are listed is in both, and written once.
+    after = last_sequence(data.audit)
+    events.show_open(data)
+    _follow(data, after, events.show)
+
+
+def _follow(data: DataFolder, after: int | None, show: Callable[[Json], None]) -> None:
     from pynchy.cli.event_follower import EventFollower, HostLink  # noqa: PLC0415 - threads only where needed
 
     data.host()
@@ -115,7 +144,7 @@ def _follow(data: DataFolder, after: int | None, *, as_json: bool) -> None:
             while True:
                 item = news.get()
                 if isinstance(item, dict):
-                    _print(item, as_json=as_json)
+                    show(item)
                     continue
                 if item is not before:
                     click.echo(_LINK_WORDS[item.value], err=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 from tests.unit.cli.support import Host, Run, start_pynchy
 from tests.waiting import DEADLINE_SECONDS
 
+from pynchy.phux import Asked, EventDecoder, Unknown
+
 
 @contextmanager
 def following(host: Host, *command: str) -> Iterator[subprocess.Popen[str]]:
@@ -93,3 +95,26 @@ def test_watching_prints_the_whole_list_at_each_change(host: Host) -> None:
 
     assert before == []
     assert len(after) == 1
+
+
+def test_what_is_asked_is_written_in_frames_of_phux_the_open_ones_first(host: Host) -> None:
+    host.ask({"question": "Deploy?", "options": ["Yes", "No"]}, request_id="q1")
+    decoder = EventDecoder()
+    found: list[Asked | Unknown] = []
+    with following(host, "events", "--format", "phux") as process:
+        assert process.stdout is not None
+        pipe = process.stdout.buffer  # type: ignore[attr-defined]
+        while len(found) < 1:
+            found += [asked for _, asked in decoder.feed(pipe.read1())]
+        options = {"question": "Which one?", "options": ["a", "b"]}
+        host.ask(options, "\u202eWhy?", request_id="q2")
+        while len(found) < 3:
+            found += [asked for _, asked in decoder.feed(pipe.read1())]
+
+    asks = [one for one in found if isinstance(one, Asked)]
+    assert [(one.id, one.question, one.suggestions) for one in asks] == [
+        ("q1", "Deploy?", ("Yes", "No")),
+        ("q2", "Which one?", ("a", "b")),
+        ("q2#2", "⟨U+202E⟩Why?", ()),
+    ]
+    assert all(one.elapsed_seconds is not None for one in asks)
