@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from pynchy.cli.desktop.following import PopupFollower
 from pynchy.cli.desktop.session import HostSession, SignedOut, sign_in
-from pynchy.desktop.popups import PopupIds
+from pynchy.desktop.popup_ids import PopupIds
 from pynchy.safe_folder import Folder
 
 

@@ -23,7 +23,7 @@ from pynchy.channels.whatsapp.channel import WhatsAppChannel
 from pynchy.channels.whatsapp.inbound import WhatsAppGroups
 from pynchy.config import SlackChannelSettings
 from pynchy.desktop.backend import PopupDismissed, Pressed
-from pynchy.desktop.popups import PopupIds
+from pynchy.desktop.popup_ids import PopupIds
 from pynchy.model import Answer, GroupName, Reply
 from pynchy.safe_folder import Folder
 from pynchy.testing import Ability, ChannelWorld, FakeChannel, NothingToDo, SeenCard, Sent

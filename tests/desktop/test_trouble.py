@@ -1,5 +1,6 @@
 """Popups when the bus, the service or the host is not there, goes away, or lies."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from tests.desktop.conftest import StartHost
 from tests.desktop.support import Desktop
 from tests.standins.notification_service import NotificationService
 from tests.waiting import until
+
+from pynchy.desktop import dbus
 
 ALONE = '[channels.desktop]\n[groups.team]\nchannels = ["desktop"]\n'
 
@@ -176,6 +179,26 @@ async def test_a_service_without_buttons_gets_a_hint_beside_a_channel_that_asks(
             assert "Yes" in await call
 
     assert states == {"desktop": "failed", "local": "shown"}
+
+
+async def test_a_service_that_was_slow_once_was_lost_for_the_session(
+    bare: Desktop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dbus, "_CALL_SECONDS", 0.3)
+    monkeypatch.setattr(dbus, "_RECONNECT_SECONDS", 0.1)
+    service = NotificationService(bare.address, "actions")
+    service.busy = 2
+    with service:
+        backend = dbus.DBusBackend(bare.address)
+        job = asyncio.create_task(backend.run())
+        await until(backend.tried.is_set, "the first look")
+        first = backend.problem()
+        await until(lambda: backend.problem() is None, "the service to answer")
+        job.cancel()
+        await asyncio.wait([job])
+
+    assert first is not None
+    assert service.busy == 0
 
 
 async def test_own_words_are_written_where_the_service_has_a_text_field(

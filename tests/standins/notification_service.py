@@ -39,6 +39,8 @@ class NotificationService:
         self._capabilities = list(capabilities)
         self.shown: list[Notified] = []
         self.closed: list[int] = []
+        # How often it is too busy to say what it can.
+        self.busy = 0
         self._count = 0
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -72,7 +74,11 @@ class NotificationService:
         while True:
             message = self._connection.receive()
             if message.header.message_type is MessageType.method_call:
-                self._connection.send(self._answer(message))
+                member = message.header.fields[HeaderFields.member]
+                if member == "GetCapabilities" and self.busy:
+                    self.busy -= 1
+                else:
+                    self._connection.send(self._answer(message))
             elif message.header.message_type is MessageType.method_return:
                 return  # of ReleaseName
 

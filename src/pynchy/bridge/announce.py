@@ -62,7 +62,11 @@ class Announcements:
         if self._tasks is not None and not is_stale:
             routing = self._settings.group(group)
             for name in routing.channels:
-                self._tasks.create_task(self._show(name, routing.chat.get(name, ""), told))
+                showing = self._show(name, routing.chat.get(name, ""), told)
+                try:
+                    self._tasks.create_task(showing)
+                except RuntimeError:
+                    showing.close()  # the host stops, and the event has told it
 
     async def _show(self, name: str, chat: str, told: Announcement) -> None:
         channel = self._channels.get(name)

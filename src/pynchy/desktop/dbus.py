@@ -115,7 +115,9 @@ class DBusBackend(Backend):
         self._address = address
         self._link: _Link | None = None
         self._bus_id = ""
+        # Who shows notifications, and has told us what it can; and whoever has the name.
         self._owner = ""
+        self._holder = ""
         self._problem: str | None = "not connected yet"
         self._abilities = Abilities()
         self._escapes = False
@@ -199,13 +201,33 @@ class DBusBackend(Backend):
             tasks.create_task(link.receive())
             await self._subscribe(link)
             self._link = link
-            await self._greet(link, await self._find_owner(link))
+            await self._meet(link, await self._find_owner(link), tasks)
             self.tried.set()
             while True:
-                had_owner = self._owner
-                await self._hear(link, await link.signals.get())
-                if had_owner and not self._owner:
-                    tasks.create_task(self._start_again(link))
+                signal = await link.signals.get()
+                owner = _new_owner(signal)
+                if owner is None:
+                    self._hear(signal)
+                elif not owner or owner != self._owner:
+                    await self._meet(link, owner, tasks)
+
+    async def _meet(self, link: _Link, owner: str, tasks: asyncio.TaskGroup) -> None:
+        """Greet whoever shows notifications now; one that is busy is asked again."""
+        had_owner, self._holder = self._owner, owner
+        if not owner:
+            self._lose(NO_SERVICE)
+            if had_owner:
+                tasks.create_task(self._start_again(link))
+        elif not await self._greet(link, owner):
+            tasks.create_task(self._greet_again(link, owner))
+
+    async def _greet_again(self, link: _Link, owner: str) -> None:
+        pause = _RECONNECT_SECONDS
+        while self._holder == owner:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _RECONNECT_MAX_SECONDS)
+            if self._holder != owner or await self._greet(link, owner):
+                return
 
     async def _start_again(self, link: _Link) -> None:
         """Let the bus start the service where it can, unless somebody does that themselves."""
@@ -229,22 +251,23 @@ class DBusBackend(Backend):
         with suppress(ChannelUnavailable):
             [owner] = await link.call(message_bus.GetNameOwner(_SERVICE))
             return str(owner)
-        # Its owner is told of as any other new one.
         with suppress(ChannelUnavailable):
             await link.call(message_bus.StartServiceByName(_SERVICE))
+            [owner] = await link.call(message_bus.GetNameOwner(_SERVICE))
+            return str(owner)
         return ""
 
-    async def _greet(self, link: _Link, owner: str) -> None:
-        """Learn what a new service can do. Nothing of ours is shown there yet."""
-        if not owner:
-            self._lose(NO_SERVICE)
-            return
+    async def _greet(self, link: _Link, owner: str) -> bool:
+        """Learn what a new service can do. Return whether it has answered.
+
+        Nothing of ours is shown there yet.
+        """
         try:
             [abilities] = await link.call(_method(owner, "GetCapabilities"))
             name, *_ = await link.call(_method(owner, "GetServerInformation"))
         except ChannelUnavailable as exc:
             self._lose(str(exc))
-            return
+            return False
         many = str(name).casefold() in _MANY_BUTTONS
         self._abilities = Abilities(
             actions="actions" in abilities,
@@ -255,13 +278,12 @@ class DBusBackend(Backend):
         self.service_name = str(name)
         self._owner, self._problem = owner, None
         self.happenings.put_nowait(ServiceReady())
+        return True
 
-    async def _hear(self, link: _Link, signal: Message) -> None:
+    def _hear(self, signal: Message) -> None:
         fields = signal.header.fields
         sender, member = fields.get(HeaderFields.sender), fields.get(HeaderFields.member)
-        if sender == _BUS and member == "NameOwnerChanged" and signal.body[0] == _SERVICE:
-            await self._greet(link, str(signal.body[2]))
-        elif sender == self._owner and fields.get(HeaderFields.interface) == _SERVICE:
+        if sender == self._owner and fields.get(HeaderFields.interface) == _SERVICE:
             happening = _read(str(member), signal.body, self._prefix)
             if happening is not None:
                 self.happenings.put_nowait(happening)
@@ -276,6 +298,14 @@ def session_bus(environ: Mapping[str, str]) -> str:
     return environ.get("DBUS_SESSION_BUS_ADDRESS") or (
         f"unix:path={runtime}/bus" if runtime else ""
     )
+
+
+def _new_owner(signal: Message) -> str | None:
+    """Return who has the service's name now, empty for nobody; None if the signal is another."""
+    fields = signal.header.fields
+    sender, member = fields.get(HeaderFields.sender), fields.get(HeaderFields.member)
+    is_told = sender == _BUS and member == "NameOwnerChanged" and signal.body[0] == _SERVICE
+    return str(signal.body[2]) if is_told else None
 
 
 def _method(

@@ -118,10 +118,11 @@ def notice_of(asked: PopupQuestion, told: str) -> Popup:
 
 
 def announcement_of(told: Announcement) -> Popup:
-    """Return the popup of what wants no answer: there is nothing to press."""
+    """Return the popup of what wants no answer: there is nothing to press, and nothing urgent."""
     lines = [_one_line(told.title, _MAX_LINE), _brief(told.text) if told.text.strip() else ""]
     body = "\n".join(line for line in lines if line)
-    return Popup(_said_by(told.group, told.agent, told.task), body, urgency=told.urgency)
+    urgency = Urgency.LOW if told.urgency is Urgency.LOW else Urgency.NORMAL
+    return Popup(_said_by(told.group, told.agent, told.task), body, urgency=urgency)
 
 
 def summary_of(waiting: Sequence[PopupQuestion], abilities: Abilities) -> Popup:

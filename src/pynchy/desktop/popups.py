@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,21 +37,23 @@ from pynchy.desktop.popup import (
     popup_of,
     summary_of,
 )
+from pynchy.desktop.popup_ids import PopupIds
 from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 from pynchy.events import Announcement
 from pynchy.fair_order import fair_order, urgency_rank
 from pynchy.model import Answer, GroupName, RequestId
-from pynchy.safe_folder import Folder, UnsafeFile
 
 log = logging.getLogger(__name__)
 
 NO_BUTTONS = "the notification service shows no buttons, so nobody can answer there"
 MAX_POPUPS = 20
 MAX_POPUPS_OF_GROUP = 5
-_MAX_ID_BYTES = 300
+MAX_ANNOUNCEMENTS_OF_GROUP = 2
+# No question's key.
+_SUMMARY = (GroupName(""), RequestId("summary"))
 _CLOSES_ITSELF_SECONDS = 1.0
-# Neither groups nor request ids have it.
-_BETWEEN = "~"
+_RETRY_SECONDS = 2.0
+_RETRY_MAX_SECONDS = 60.0
 
 
 class OnlyHint(CannotShow):
@@ -83,47 +86,13 @@ class PopupAnswers(Protocol):
         """Open the question's page."""
 
 
-class PopupIds:
-    """The popups' ids, on the disk, so that a restart replaces them and doubles none."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-
-    def load(self) -> dict[PopupKey, str]:
-        """Return what was kept; what cannot be read is left out."""
-        self._folder.make()
-        found: dict[PopupKey, str] = {}
-        for name in self._folder.names():
-            group, between, request_id = name.rpartition(_BETWEEN)
-            with suppress(OSError, UnsafeFile, UnicodeDecodeError):
-                if between:
-                    text = self._folder.read(name, _MAX_ID_BYTES).decode()
-                    found[GroupName(group), RequestId(request_id)] = text
-        return found
-
-    def keep(self, key: PopupKey, popup_id: str) -> None:
-        """Keep the id of a popup."""
-        try:
-            self._folder.replace(_BETWEEN.join(key), popup_id.encode())
-        except OSError:
-            # The popup is there all the same; after a restart there may be two of it.
-            log.exception("desktop.id_not_kept")
-
-    def forget(self, key: PopupKey) -> None:
-        """Forget the popup."""
-        try:
-            self._folder.remove(_BETWEEN.join(key))
-        except OSError:
-            log.exception("desktop.id_kept")
-
-
 @dataclass(slots=True)
 class _Shown:
     """What is known of a question's popup.
 
     `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
     `has_place`: it may be on the screen, until the person closes it. `waits`: there was no place
-    for it, and the summary counts it.
+    for it, and the summary counts it. `failed`: the service did not take it just now.
     `pressed_at` is when the person last did something to it, by the loop's clock.
     """
 
@@ -134,6 +103,8 @@ class _Shown:
     is_hint: bool = False
     has_place: bool = False
     waits: bool = False
+    failed: bool = False
+    is_reminded: bool = False
     pressed_at: float = float("-inf")
 
 
@@ -158,10 +129,13 @@ class Popups:
         self._tasks: asyncio.TaskGroup | None = None
         self._summary_id = ""
         self._summary_lock = asyncio.Lock()
+        self._is_filling = False
+        self._announced: dict[GroupName, deque[str]] = {}
 
     async def restore(self, asked: Iterable[PopupQuestion]) -> None:
         """Know the questions that were shown before a restart; all other popups go away."""
         kept = await asyncio.to_thread(self._ids.load)
+        self._summary_id = kept.pop(_SUMMARY, "")
         for one in asked:
             if one.key not in self._shown:
                 self._shown[one.key] = _Shown(one, kept.get(one.key, ""))
@@ -185,22 +159,17 @@ class Popups:
                 raise NotShown(problem)
             known = self._shown.setdefault(asked.key, _Shown(asked))
             known.asked = asked
-            self._give_place(known)
+            if self._backend.abilities.actions or not known.is_hint:
+                await self._place(known)
             if not self._backend.abilities.actions:
-                if known.has_place:
-                    await self._show_hint(known)
                 raise OnlyHint(NO_BUTTONS)
-            known.is_hint = False
-            if known.has_place:
-                await self._put(known, popup_of(asked, self._backend.abilities))
-        if known.waits:
-            return await self._summarise() or known.popup_id
-        self._remind_later(known)
-        return known.popup_id
+        return known.popup_id if not known.waits else await self._summarise() or known.popup_id
 
     async def announce(self, told: Announcement) -> None:
-        """Show what wants no answer. Raise ChannelUnavailable."""
-        await self._backend.show(announcement_of(told))
+        """Show what wants no answer, in place of the group's oldest. Raise ChannelUnavailable."""
+        ids = self._announced.setdefault(told.group, deque())
+        oldest = ids.popleft() if len(ids) == MAX_ANNOUNCEMENTS_OF_GROUP else ""
+        ids.append(await self._backend.show(announcement_of(told), oldest))
 
     def know(self, asked: PopupQuestion) -> None:
         """Show the question as soon as there is a service."""
@@ -209,9 +178,12 @@ class Popups:
     async def close(self, key: PopupKey) -> None:
         """Take the question's popup away: it is over. Raise ChannelUnavailable."""
         async with self._locks.of(key):
-            known = self._shown.get(key)
+            known = self._shown.pop(key, None)
             if known is not None and known.popup_id:
+                # Until it is surely gone, its id is kept, and nobody takes it for an open one.
+                self._stale[key] = known.popup_id
                 await self._take_away(known.popup_id)
+                del self._stale[key]
             await self._forget(key)
         with suppress(ChannelUnavailable):
             await self._fill()
@@ -227,11 +199,9 @@ class Popups:
     async def _fill(self) -> None:
         """Show what has waited for a place, the groups in turns, and tell how many still wait."""
         for known in self._waiting():
-            self._give_place(known)
-            if known.has_place:
-                async with self._locks.of(known.asked.key):
-                    if self._shown.get(known.asked.key) is known:
-                        await self._put(known, popup_of(known.asked, self._backend.abilities))
+            async with self._locks.of(known.asked.key):
+                if self._shown.get(known.asked.key) is known and known.waits:
+                    await self._place(known)
         await self._summarise()
 
     def _waiting(self) -> list[_Shown]:
@@ -249,9 +219,11 @@ class Popups:
             if waiting:
                 summary = summary_of(waiting, self._backend.abilities)
                 self._summary_id = await self._backend.show(summary, self._summary_id)
+                await asyncio.to_thread(self._ids.keep, _SUMMARY, self._summary_id)
             elif self._summary_id:
                 await self._take_away(self._summary_id)
                 self._summary_id = ""
+                await asyncio.to_thread(self._ids.forget, _SUMMARY)
             return self._summary_id
 
     async def _take_away(self, popup_id: str) -> None:
@@ -267,10 +239,39 @@ class Popups:
         known.is_ours = True
         await asyncio.to_thread(self._ids.keep, known.asked.key, known.popup_id)
 
-    async def _show_hint(self, known: _Shown) -> None:
-        if not known.is_hint:
-            await self._put(known, hint_of(known.asked))
-            known.is_hint = True
+    async def _place(self, known: _Shown) -> None:
+        """Show the question if there is a place for it: with buttons, or where to answer it."""
+        abilities = self._backend.abilities
+        self._give_place(known)
+        if not known.has_place:
+            return
+        popup = popup_of(known.asked, abilities) if abilities.actions else hint_of(known.asked)
+        try:
+            await self._put(known, popup)
+        except ChannelUnavailable:
+            # It takes nobody's place, and is tried again with what waits.
+            known.has_place, known.waits, known.failed = False, True, True
+            self._fill_later()
+            raise
+        known.failed, known.is_hint = False, not abilities.actions
+        self._remind_later(known)
+
+    def _fill_later(self) -> None:
+        """Try again soon what could not be shown, for as long as there is something."""
+        if self._tasks is not None and not self._is_filling:
+            self._is_filling = True
+            self._tasks.create_task(self._fill_until_done())
+
+    async def _fill_until_done(self) -> None:
+        wait = _RETRY_SECONDS
+        try:
+            while any(known.failed for known in self._shown.values()):
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _RETRY_MAX_SECONDS)
+                with suppress(ChannelUnavailable):
+                    await self._fill()
+        finally:
+            self._is_filling = False
 
     async def _follow(self, happening: Happening) -> None:
         try:
@@ -300,8 +301,9 @@ class Popups:
     async def _closed(self, known: _Shown) -> None:
         known.has_place = False
         since = asyncio.get_running_loop().time() - known.pressed_at
-        # Nobody could answer on a hint, and many services close what was pressed.
-        if not known.is_hint and since >= _CLOSES_ITSELF_SECONDS:
+        # Nobody could answer on a hint, many services close what was pressed, and who closes a
+        # popup whose answer is on its way has answered.
+        if not known.is_hint and not known.is_busy and since >= _CLOSES_ITSELF_SECONDS:
             implied = implied_choice(known.asked, self._backend.abilities)
             await self._answers.dismiss(known.asked, implied)
         await self._fill()
@@ -356,9 +358,8 @@ class Popups:
                 await self._put(known, popup_of(known.asked, abilities, told=told.text))
 
     async def _show_all_again(self) -> None:
-        self._summary_id = ""
         for known in self._shown.values():
-            known.is_ours = known.has_place = known.waits = False
+            known.is_ours = known.has_place = known.waits = known.is_hint = False
         for key in list(self._shown):
             try:
                 await self._show_again(key)
@@ -368,13 +369,9 @@ class Popups:
 
     async def _show_again(self, key: PopupKey) -> None:
         async with self._locks.of(key):
-            known, abilities = self._shown.get(key), self._backend.abilities
-            if known is None or known.is_ours or known.is_hint:
-                return
-            self._give_place(known)
-            if known.has_place:
-                make = popup_of(known.asked, abilities)
-                await self._put(known, make if abilities.actions else hint_of(known.asked))
+            known = self._shown.get(key)
+            if known is not None and not known.is_ours:
+                await self._place(known)
 
     async def _close_stale(self) -> None:
         for key, popup_id in list(self._stale.items()):
@@ -383,14 +380,17 @@ class Popups:
             await asyncio.to_thread(self._ids.forget, key)
 
     def _remind_later(self, known: _Shown) -> None:
-        if self._remind_seconds and self._tasks is not None:
-            self._tasks.create_task(self._remind(known, self._remind_seconds))
+        wanted = self._remind_seconds and not known.is_hint and not known.is_reminded
+        if wanted and self._tasks is not None:
+            known.is_reminded = True
+            self._tasks.create_task(self._remind(known, self._remind_seconds or 0))
 
     async def _remind(self, known: _Shown, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        key = known.asked.key
+        key, abilities = known.asked.key, self._backend.abilities
         async with self._locks.of(key):
-            if self._shown.get(key) is known and self._backend.problem() is None:
-                popup = popup_of(known.asked, self._backend.abilities, again=True)
+            is_open = self._shown.get(key) is known and abilities.actions
+            if is_open and self._backend.problem() is None:
                 with suppress(ChannelUnavailable):
-                    await self._put(known, popup)
+                    await self._put(known, popup_of(known.asked, abilities, again=True))
+                    known.has_place = True

@@ -95,7 +95,8 @@ def without_messages(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word, is_text in zip(words, is_message, strict=True) if not is_text)
 
 
-@lru_cache(maxsize=512)
+# For one judgement; what agents write is not kept for longer.
+@lru_cache(maxsize=8)
 def _read(words: tuple[str, ...]) -> tuple[Readings, ...]:
     is_sed = is_one_of(_SED, words[0])
     return tuple(

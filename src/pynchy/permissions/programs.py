@@ -20,6 +20,7 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_MAX_KEPT = 200
 _RUNS = "it runs another command"
 _SHELL = "it is a shell"
 SHELLS = names(
@@ -117,9 +118,15 @@ def base_name(program: str) -> str:
     return program.rpartition("/")[2]
 
 
-@lru_cache(maxsize=4096)
 def known_as(program: str) -> tuple[str, ...]:
     """Return the names that a program may be known by: Python3.11.exe as python, too."""
+    # Agents name programs as they like: nothing long of theirs is kept.
+    is_short = len(program) <= _MAX_KEPT
+    return _known_as(program) if is_short else _known_as.__wrapped__(program)
+
+
+@lru_cache(maxsize=4096)
+def _known_as(program: str) -> tuple[str, ...]:
     name = base_name(program)
     low = name.casefold()  # some disks do not mind
     build = _BUILD.sub("", low)

@@ -376,3 +376,10 @@ async def test_a_wrong_argument_is_named_and_nothing_is_sent(
 async def test_the_tools_of_the_other_profile_are_not_there(client: NotifyClient) -> None:
     with pytest.raises(UnknownTool):
         await client.result("request_approval", {"action": "Deploy"})
+
+
+async def test_a_long_commit_message_and_path_were_refused(client: NotifyClient) -> None:
+    files = ["a/" * 400]
+    told = await client.call("notify_commit", branch="fix", message="x" * 30_000, files=files)
+
+    assert told == {"sent": True, "message": "Commit notified: on fix"}

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from tests.waiting import until
 
 from pynchy.cli.doctor.connections import ask_server
+from pynchy.cli.doctor.gate import NotTried, in_terminal
 from pynchy.cli.doctor.programs import check_claude_code, find_version
 from pynchy.cli.doctor.scripted_model import ScriptedModel
 from pynchy.findings import Finding, Status
@@ -200,6 +203,22 @@ def test_a_gate_is_not_tried_with_a_program_that_an_agent_may_have_put_there(
     found = list(check_claude_code(environ, tmp_path, [tmp_path / "bin"], try_gate=True))
 
     assert "not tried: no claude was found" in found[1].detail
+
+
+async def test_a_program_that_was_tried_lived_on_when_the_trial_failed(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    started = tmp_path / "pid"
+    command = ["/bin/sh", "-c", f"echo $$ > {started}; exec sleep 1000"]
+
+    async def fail() -> None:
+        async with in_terminal(command, tmp_path / "work", {"PATH": "/usr/bin:/bin"}):
+            await until(lambda: started.exists() and started.read_text().strip())
+            raise NotTried("it asked nothing")
+
+    with pytest.raises(NotTried):
+        await fail()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 class TestScriptedModel:

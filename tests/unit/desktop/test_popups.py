@@ -14,9 +14,11 @@ from pynchy.bridge.cards import card_of
 from pynchy.desktop import popups
 from pynchy.desktop.backend import Pressed
 from pynchy.desktop.popup import BODY, Abilities, Popup, PopupQuestion
-from pynchy.desktop.popups import MAX_POPUPS_OF_GROUP, OnlyHint, PopupIds, PopupNotice, Popups
+from pynchy.desktop.popup_ids import PopupIds
+from pynchy.desktop.popups import MAX_POPUPS_OF_GROUP, OnlyHint, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, NotShown
-from pynchy.model import Answer, GroupName, Option, Question
+from pynchy.events import Announcement
+from pynchy.model import Answer, GroupName, Option, Question, Urgency
 from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
 
@@ -345,3 +347,104 @@ async def test_a_service_that_comes_back_is_not_flooded_either(tmp_path: Path) -
 
         await session.popups.close(question(1).key)
         await until(lambda: "34 more" in "".join(p.title for p in service.screen.values()))
+
+
+async def test_one_that_the_service_did_not_take_once_never_popped_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(popups, "_RETRY_SECONDS", 0.01)
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        shown = [await session.popups.show(question(n)) for n in range(1, 7)]
+        takes, show = iter([False, True]), session.backend.show
+
+        async def show_second_time(popup: Popup, replaces: str = "") -> str:
+            if "Deploy 6?" in popup.body and not next(takes):
+                raise NotShown("it does not answer")
+            return await show(popup, replaces)
+
+        monkeypatch.setattr(session.backend, "show", show_second_time)
+        session.backend.press(shown[0], "Yes")
+
+        await until(lambda: "Deploy 6?" in "".join(session.bodies), "the one that waited")
+
+
+async def test_a_popup_that_is_closed_while_its_answer_is_on_the_way_is_no_dismissal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(popups, "_CLOSES_ITSELF_SECONDS", 0.0)
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        shown, other = [await session.popups.show(question(n)) for n in (1, 2)]
+        session.wait.clear()
+        session.backend.press(shown, "Yes")
+        await until(lambda: session.answers, "the answer on its way")
+        session.backend.dismiss(shown)
+        session.backend.dismiss(other)
+        await until(lambda: session.dismissed, "what was closed last")
+        session.wait.set()
+
+    assert session.dismissed == [("request-2", "")]
+
+
+async def test_closing_a_hint_of_a_restarted_session_was_a_dismissal(tmp_path: Path) -> None:
+    service = NotificationStandIn(Abilities(actions=False))
+    session = Session(tmp_path, service)
+    async with session.running(question(1)):
+        await until(lambda: service.screen, "the hint")
+        [hint] = service.screen
+        session.backend.dismiss(hint)
+        service.abilities = Abilities()
+        service.restart()
+        session.backend.come_back()
+        await until(lambda: service.screen, "the popup")
+        [popup] = service.screen.values()
+
+    assert session.dismissed == []
+    assert [button.label for button in popup.buttons] == ["Yes", "No"]
+
+
+async def test_a_question_that_was_over_came_back_with_the_service(tmp_path: Path) -> None:
+    service = NotificationStandIn()
+    session = Session(tmp_path, service)
+    async with session.running():
+        await session.popups.show(question(1))
+        service.is_down = True
+        with pytest.raises(ChannelUnavailable):
+            await session.popups.close(question(1).key)
+        service.is_down = False
+        session.backend.come_back()
+        await until(lambda: not service.screen, "the popup to go away")
+
+
+async def test_announcements_of_one_group_filled_the_screen(tmp_path: Path) -> None:
+    service = NotificationStandIn()
+    session = Session(tmp_path, service)
+    told = Announcement(GroupName("evil"), "Look!", urgency=Urgency.HIGH)
+    async with session.running():
+        for number in range(50):
+            await session.popups.announce(replace(told, text=str(number)))
+        await session.popups.announce(replace(told, group=GroupName("good"), text="Merged"))
+
+    assert [popup.body.split("\n")[-1] for popup in service.screen.values()] == [
+        "48",
+        "49",
+        "Merged",
+    ]
+    assert {popup.urgency for popup in service.screen.values()} == {Urgency.NORMAL}
+
+
+async def test_a_summary_was_left_behind_by_a_restart(tmp_path: Path) -> None:
+    service, asked = NotificationStandIn(), [question(n) for n in range(1, 8)]
+    first = Session(tmp_path, service)
+    async with first.running():
+        for one in asked:
+            await first.popups.show(one)
+
+    second = Session(tmp_path, service)
+    async with second.running(*asked):
+        titles = [popup.title for popup in service.screen.values()]
+        assert titles.count("2 more questions wait") == 1
+        for one in asked[:2]:
+            await second.popups.close(one.key)
+        await until(lambda: len(service.screen) == 5, "the end of the summary")

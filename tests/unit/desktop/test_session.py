@@ -16,7 +16,7 @@ from tests.waiting import until
 from pynchy.cli.desktop import autostart, following
 from pynchy.cli.desktop.following import PopupFollower
 from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
-from pynchy.desktop.popups import PopupIds
+from pynchy.desktop.popup_ids import PopupIds
 from pynchy.errors import HostError
 from pynchy.inbox.sign_in import NONCE, PROOF, SIGNATURE
 from pynchy.model import Option, Question
@@ -163,6 +163,48 @@ async def test_a_connection_that_was_open_while_the_machine_slept_is_opened_agai
     await until(lambda: session.opened == 2, "the stream again")
     job.cancel()
     await asyncio.wait([job])
+
+
+class Silent(BaseHTTPRequestHandler):
+    """A host that takes its time with the stream, and then never ends it."""
+
+    asked: ClassVar[threading.Event]
+    go_on: ClassVar[threading.Event]
+
+    def do_GET(self) -> None:
+        challenge = self.headers[SIGNATURE].split()[1]
+        self.asked.set()
+        assert self.go_on.wait(30)
+        mac = hmac.new(Restarted.key.encode(), f"reply\n{challenge}".encode(), hashlib.sha256)
+        self.send_response(200)
+        self.send_header(PROOF, mac.hexdigest())
+        self.end_headers()
+        self.wfile.write(b": nothing\n")
+        self.wfile.flush()
+        self.rfile.read(1)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_a_stream_that_was_stopped_while_it_was_opened_was_read_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Silent, "asked", threading.Event(), raising=False)
+    monkeypatch.setattr(Silent, "go_on", threading.Event(), raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever).start()
+        session = HostSession(SessionKeys(f"http://127.0.0.1:{server.server_port}", "c=c", "k"))
+        reader = threading.Thread(target=lambda: list(session.events()), daemon=True)
+        reader.start()
+        assert Silent.asked.wait(30)
+        session.stop()
+        Silent.go_on.set()
+        reader.join(15)
+        server.shutdown()
+
+    assert not reader.is_alive()
 
 
 def test_what_cannot_be_read_whole_is_not_offered() -> None:

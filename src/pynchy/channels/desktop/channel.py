@@ -15,7 +15,8 @@ from pynchy.channels.base import Channel, ReplyHandler
 from pynchy.channels.text import FAILED, noted, refusal
 from pynchy.desktop.backend import Backend
 from pynchy.desktop.popup import PopupQuestion, shows_whole
-from pynchy.desktop.popups import NO_BUTTONS, PopupAnswers, PopupIds, PopupNotice, Popups
+from pynchy.desktop.popup_ids import PopupIds
+from pynchy.desktop.popups import NO_BUTTONS, PopupAnswers, PopupNotice, Popups
 from pynchy.errors import AlreadyOver, ChannelUnavailable, ReplyRejected
 from pynchy.events import Announcement
 from pynchy.model import Answer, Card, Question, Reply, RequestId

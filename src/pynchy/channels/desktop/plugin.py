@@ -42,7 +42,7 @@ class DesktopPlugin(ChannelPlugin):
         if library := missing_library():
             raise ConfigError(f"[channels.{_DESKTOP}] needs {library}, to be had by {INSTALL}")
         from pynchy.channels.desktop.channel import DesktopChannel  # noqa: PLC0415 - slow
-        from pynchy.desktop.popups import PopupIds  # noqa: PLC0415 - the same
+        from pynchy.desktop.popup_ids import PopupIds  # noqa: PLC0415 - the same
         from pynchy.safe_folder import Folder  # noqa: PLC0415 - the same
 
         remind_after = context.table(DesktopChannelSettings).remind_after.total_seconds()

@@ -23,7 +23,7 @@ from pynchy.cli.options import data_dir_option, user_name
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder, HostAddress
 from pynchy.desktop import INSTALL, OTHER_SYSTEMS, make_backend, missing_library
-from pynchy.errors import NoHost, PynchyError
+from pynchy.errors import HostError, NoHost, PynchyError
 from pynchy.own_program import own_call, own_command
 from pynchy.safe_folder import Folder, UnsafeFile
 
@@ -58,7 +58,7 @@ def desktop_command(*, url: str | None, install: bool, remove: bool, data: DataF
         raise PynchyError(f"{library} is not installed: {INSTALL}")
     if install and sys.platform in OTHER_SYSTEMS:
         raise PynchyError("--install is for Linux: let your system start pynchy desktop at login")
-    folder = _state(url)
+    folder = _state(url, data)
     with _alone(folder) as is_alone:
         if install:
             _install(folder, url, data)
@@ -86,7 +86,7 @@ def _tell(done: str, paths: list[Path]) -> None:
 def _follow(folder: Folder, url: str | None, data: DataFolder) -> None:
     """Show what waits until the person ends it. The host of this machine is signed in to again."""
     while True:
-        keys = _sign_in_by(folder, url) if url is not None else _sign_in_here(data)
+        keys = _sign_in_by(folder, url) if url is not None else _sign_in_here(folder, data)
         click.echo(f"What waits at {keys.url} pops up here. Ctrl+C ends it.", err=True)
 
         def has_moved(at: str = keys.url) -> bool:
@@ -97,6 +97,7 @@ def _follow(folder: Folder, url: str | None, data: DataFolder) -> None:
         except SignedOut:
             if url is not None:
                 raise
+            folder.remove(_KEYS_FILE)  # of a host that has another address now, or knows us no more
         else:
             return
 
@@ -109,7 +110,7 @@ def _is_elsewhere(data: DataFolder, url: str) -> bool:
 
 async def _run(session: HostSession, folder: Folder, has_moved: Callable[[], bool]) -> None:
     from pynchy.cli.desktop.following import PopupFollower  # noqa: PLC0415 - its library is an extra
-    from pynchy.desktop.popups import PopupIds  # noqa: PLC0415 - the same
+    from pynchy.desktop.popup_ids import PopupIds  # noqa: PLC0415 - the same
 
     backend = make_backend(os.environ)
     ids = PopupIds(Folder(folder.path, "popups"))
@@ -134,20 +135,37 @@ def _sign_in_again(why: str) -> str:
 def _sign_in_by(folder: Folder, url: str) -> SessionKeys:
     """Return the keys that the link gives, or those that an earlier one gave."""
     if urlsplit(url).path not in {"", "/"}:
-        keys = sign_in(url, user_name())
-        folder.replace(_KEYS_FILE, _KEYS.dump_json(keys))
-        return keys
-    try:
+        return _keep(folder, sign_in(url, user_name()))
+    keys = _kept_keys(folder)
+    if keys is None:
+        raise SignedOut(_sign_in_again(f"not signed in at {url}"))
+    return keys
+
+
+def _keep(folder: Folder, keys: SessionKeys) -> SessionKeys:
+    folder.replace(_KEYS_FILE, _KEYS.dump_json(keys))
+    return keys
+
+
+def _kept_keys(folder: Folder) -> SessionKeys | None:
+    with suppress(OSError, UnsafeFile, ValidationError):
         return _KEYS.validate_json(folder.read(_KEYS_FILE, _MAX_BYTES))
-    except (OSError, UnsafeFile, ValidationError):
-        raise SignedOut(_sign_in_again(f"not signed in at {url}")) from None
+    return None
 
 
-def _sign_in_here(data: DataFolder) -> SessionKeys:
-    """Sign in at the host of this machine, by a link that the token makes."""
-    host = _wait_for_host(data)
-    key = urlsplit(HostClient(host).make_link()).query
-    return sign_in(f"{host.url}/sign-in?{key}", user_name())
+def _sign_in_here(folder: Folder, data: DataFolder) -> SessionKeys:
+    """Sign in at the host of this machine, by a link that the token makes; once is enough."""
+    while True:
+        host = _wait_for_host(data)
+        keys = _kept_keys(folder)
+        if keys is not None and keys.url == host.url:
+            return keys
+        try:
+            key = urlsplit(HostClient(host).make_link()).query
+            return _keep(folder, sign_in(f"{host.url}/sign-in?{key}", user_name()))
+        except HostError as exc:
+            click.echo(f"{exc}. It is tried again.", err=True)
+            time.sleep(_LOOK_SECONDS)
 
 
 def _wait_for_host(data: DataFolder) -> HostAddress:
@@ -168,11 +186,12 @@ def _address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _state(url: str | None) -> Folder:
+def _state(url: str | None, data: DataFolder) -> Folder:
     """Return where the keys and popups of one host are kept."""
     root = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     root.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(_address(url).encode()).hexdigest()[:16] if url else "here"
+    host = _address(url) if url else str(data.path.resolve())
+    name = hashlib.sha256(host.encode()).hexdigest()[:16]
     folder = Folder(root, "pynchy-desktop", name)
     folder.make()
     return folder

@@ -21,7 +21,8 @@ from pynchy.cli.desktop.session import HostSession, SignedOut
 from pynchy.cli.views import HostQuestion, read_question
 from pynchy.desktop.backend import Backend
 from pynchy.desktop.popup import PopupKey, PopupQuestion, shows_whole
-from pynchy.desktop.popups import PopupAnswers, PopupIds, PopupNotice, Popups
+from pynchy.desktop.popup_ids import PopupIds
+from pynchy.desktop.popups import PopupAnswers, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, HostError, PynchyError
 from pynchy.events import Announcement
 from pynchy.model import Answer, Card, GroupName, Question, RequestId, ShortId, Urgency

@@ -53,7 +53,11 @@ def sign_in(link: str, by: str) -> SessionKeys:
     body = urlencode({"key": key, "by": by, "next": "/"}).encode()
     headers = {"Origin": url, "Content-Type": "application/x-www-form-urlencoded"}
     with _sent(_connect(url, _TIMEOUT_SECONDS), "POST", "/sign-in", body, headers) as reply:
-        entry = _ENTRY.search(reply.read(_MAX_BODY).decode("utf-8", "replace"))
+        try:
+            page = reply.read(_MAX_BODY).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as exc:
+            raise HostError(f"the host at {url} does not answer") from exc
+        entry = _ENTRY.search(page)
         cookie = (reply.getheader("set-cookie") or "").partition(";")[0]
     if entry is None or not cookie:
         raise SignedOut(
@@ -72,6 +76,7 @@ class HostSession:
         self._key = hashlib.sha256(keys.page_key.encode()).hexdigest()
         self._nonce = "-"
         self._socket: socket.socket | None = None
+        self._stops = 0
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Return the status of the reply, and what it says."""
@@ -84,8 +89,11 @@ class HostSession:
 
     def events(self) -> Iterator[tuple[str, Any]]:
         """Yield what the inbox is told, until the connection ends or `stop` is called."""
+        stops = self._stops
         with self._request("GET", "/inbox/stream", b"", _SILENCE_SECONDS) as reply:
             kind, self._socket = "", reply.socket
+            if self._stops != stops:
+                return  # while it was being opened
             with suppress(OSError, ValueError, http.client.HTTPException):
                 while line := reply.readline():
                     name, _, value = line.decode().strip().partition(": ")
@@ -95,7 +103,8 @@ class HostSession:
                         yield kind, json.loads(value)
 
     def stop(self) -> None:
-        """End the stream for the thread that reads it; any thread may call this."""
+        """End the stream for the thread that reads or opens it; any thread may call this."""
+        self._stops += 1
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)

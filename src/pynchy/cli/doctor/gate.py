@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agent_runner.cores.claude import BACKGROUND_VARIABLE
+from pynchy.aio import finish
 from pynchy.cli.connect.programs import CLAUDE, write_entry
 from pynchy.cli.doctor.scripted_model import ScriptedModel
 from pynchy.client import HostClient
@@ -37,7 +38,6 @@ _PERSON_SECONDS = 8.0
 _ASK_SECONDS = 90.0
 _HEAR_SECONDS = 30.0
 _POLL_SECONDS = 0.1
-_END_SECONDS = 5.0
 _KEY = "sk-ant-doctor"
 _NOWHERE = "http://127.0.0.1:9"
 _PROMPT = "Ask the person whether to go on."
@@ -57,11 +57,11 @@ class GateTrial:
 
     def holds(self) -> bool:
         """Return whether the model waited for the person's answer, and got it. Raise NotTried."""
-        with TemporaryDirectory(prefix="pynchy-gate-") as folder:
-            try:
+        try:
+            with TemporaryDirectory(prefix="pynchy-gate-") as folder:
                 return asyncio.run(self._run(Path(folder)))
-            except (DemoFailed, PynchyError, OSError) as exc:
-                raise NotTried(str(exc)) from exc
+        except (DemoFailed, PynchyError, OSError) as exc:
+            raise NotTried(str(exc)) from exc
 
     async def _run(self, folder: Path) -> bool:
         data = DataFolder(folder / "data")
@@ -70,7 +70,7 @@ class GateTrial:
             await host.start_host()
             with ScriptedModel(answer) as model:
                 environ = self._prepare(folder, data, model.url)
-                async with _in_terminal([self.program, _PROMPT], folder / "work", environ) as ended:
+                async with in_terminal([self.program, _PROMPT], folder / "work", environ) as ended:
                     return await _see(HostClient.of(data), model, answer, ended)
 
     def _prepare(self, folder: Path, data: DataFolder, url: str) -> dict[str, str]:
@@ -127,7 +127,7 @@ async def _asked(client: HostClient, ended: asyncio.Event) -> str:
 
 
 @asynccontextmanager
-async def _in_terminal(
+async def in_terminal(
     command: list[str], work: Path, environ: Mapping[str, str]
 ) -> AsyncIterator[asyncio.Event]:
     """Run the program in a terminal that nobody looks at. Yield what tells of its end."""
@@ -135,21 +135,26 @@ async def _in_terminal(
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=work,
-            env=dict(environ),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=work,
+                env=dict(environ),
+                stdin=theirs,
+                stdout=theirs,
+                stderr=theirs,
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
         loop.add_reader(ours, _swallow, loop, ours, ended)
-        yield ended
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.wait_for(process.wait(), _END_SECONDS)
+        try:
+            yield ended
+        finally:
+            # However the trial ends: nothing of it is left behind.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await finish(process.wait())
     finally:
         loop.remove_reader(ours)
         os.close(ours)

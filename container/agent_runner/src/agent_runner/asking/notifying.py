@@ -4,6 +4,7 @@ Whatever a person can choose has a button of its own: nothing else is an answer,
 a person is taken for a yes.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -55,9 +56,10 @@ def parse_question(arguments: Fields) -> tuple[Request, bool]:
 def parse_commit(arguments: Fields) -> tuple[Announcement, str]:
     """Return what people are told of a commit, and what the agent is. Raise BadArguments."""
     check_names(arguments, *_COMMIT_NAMES)
-    branch, message = _required(arguments, "branch"), _required(arguments, "message")
+    branch = _required(arguments, "branch")
+    message = _required(arguments, "message", limit=sys.maxsize)
     revision, files = read_text(arguments, "hash"), _names(arguments, "files")
-    lines = [message, f"Files: {_listed(files)}" if files else ""]
+    lines = [message[:MAX_QUESTION_CHARACTERS], f"Files: {_listed(files)}" if files else ""]
     told = Announcement(
         f"Commit {revision}".strip(),
         _joined(lines),
@@ -142,7 +144,10 @@ def _names(arguments: Fields, name: str) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise BadArguments(f"{name}: must be a list of texts")
-    return tuple(read_text({name: item}, name) for item in value)
+    # What is told is cut, not refused: nobody waits for it.
+    return tuple(
+        read_text({name: item}, name, limit=sys.maxsize)[:MAX_LINE_CHARACTERS] for item in value
+    )
 
 
 def _count(arguments: Fields, name: str) -> int | None:
