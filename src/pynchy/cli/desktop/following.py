@@ -79,7 +79,7 @@ class PopupFollower(PopupAnswers):
         try:
             status, said = await asyncio.to_thread(self._session.call, "POST", path, body)
         except PynchyError as exc:
-            return PopupNotice(f"Not sent: {exc}. Try again.")
+            return PopupNotice(f"Not sent, as far as is known: {exc}. Try again.")
         if status == _ACCEPTED:
             return PopupNotice("Noted. Others are to answer, too.")
         if status < _OK:
