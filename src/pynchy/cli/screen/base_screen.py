@@ -18,7 +18,7 @@ from textual.widgets import Input, Static, TextArea
 from pynchy.cli.event_follower import HostLink
 from pynchy.cli.screen import keys, rows
 from pynchy.cli.screen.answering import Errands, PersonReplies
-from pynchy.cli.screen.card import Asked, CardPane, OwnWords, put
+from pynchy.cli.screen.card import CardPane, OwnWords, QuestionBox, put
 from pynchy.cli.screen.feed import Changed, Feed, Linked, Listed, News, Vanished
 from pynchy.cli.screen.keys import IGNORE_KEYS_SECONDS, Clock
 from pynchy.cli.screen.question_list import Key, ListedQuestion, QuestionList
@@ -268,7 +268,7 @@ class BaseScreen(Screen[None]):
         if entry is None:
             return None
         for widget in self.focused.ancestors_with_self if self.focused else ():
-            if isinstance(widget, Asked):
+            if isinstance(widget, QuestionBox):
                 return widget.at
         return self._answering.missing(entry) or 0
 

@@ -151,7 +151,7 @@ class OwnWords(TextArea):
         self.question = question
 
 
-class Asked(Vertical):
+class QuestionBox(Vertical):
     """One question of a card."""
 
     def __init__(self, at: int, view: HostQuestion, part: DraftPart) -> None:
@@ -221,9 +221,9 @@ class CardPane(VerticalScroll, can_focus=True):
         self.entry: ListedQuestion | None = None
 
     @property
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[QuestionBox]:
         """The questions of the card."""
-        return list(self.query(Asked))
+        return list(self.query(QuestionBox))
 
     async def build(self, entry: ListedQuestion, parts: Sequence[DraftPart], unsent: str) -> None:
         """Show the question from its beginning."""
@@ -346,7 +346,7 @@ def _card(view: HostQuestion, parts: Sequence[DraftPart], unsent: str) -> Iterat
         yield from _over(view, view.ending, unsent)
         return
     for at, part in enumerate(parts):
-        yield Asked(at, view, part)
+        yield QuestionBox(at, view, part)
     yield Horizontal(
         _button("Send", Action.SEND),
         _button("Hide", Action.SNOOZE),
