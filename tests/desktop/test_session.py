@@ -210,3 +210,15 @@ async def test_signed_out_it_ends_and_says_how_to_sign_in_again(
 
     assert session.returncode == 1
     assert "desktop --url LINK" in told.read_text()
+
+
+async def test_without_a_desktop_it_says_so_and_how_to_fix_it(
+    host: Host, start_session: StartSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Desktop, "environ", {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"})
+
+    start_session("--data-dir", str(host.data))
+
+    log = tmp_path / "session.log"
+    await until(lambda: "Nothing pops up yet" in log.read_text(), "the reason")
+    assert "there is no session bus" in log.read_text()

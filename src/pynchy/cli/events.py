@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import queue
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -96,7 +97,7 @@ def _parse(raw: bytes) -> Json | None:
 def events_command(
     data: DataFolder, after: int | None, form: str | None, *, follow: bool, as_json: bool
 ) -> None:
-    r"""List what happened, oldest first; this needs no host.
+    r"""List what happened, oldest first; this needs no host, unless it follows.
 
     With --follow, print what happens from now on (or after SEQ), across restarts of the host and
     without a gap. With --json, every event is one line as in the event log.
@@ -126,6 +127,8 @@ def _follow_as_phux(data: DataFolder, *, as_json: bool) -> None:
 
     if as_json:
         raise click.UsageError("--json and --format phux exclude each other")
+    if sys.stdout.isatty():
+        raise click.UsageError("frames are for a program: pipe them into one, or into a file")
     events = PhuxEvents()
     # What is asked while the open ones are listed is in both, and written once.
     after = last_sequence(data.audit)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MACOS = "darwin"
 OTHER_SYSTEMS = frozenset({MACOS, "win32"})
-INSTALL = "pip install 'pynchy[desktop]'"
+INSTALL = "pip install 'pynchy[desktop]' (or, in a clone, pip install '.[desktop]')"
 
 
 def missing_library(system: str = sys.platform) -> str:

@@ -188,6 +188,8 @@ class DBusBackend(Backend):
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[_Link]:
+        if not self._address:
+            raise NotShown(NO_BUS)
         connection = await open_dbus_connection(self._address)
         try:
             yield _Link(connection)

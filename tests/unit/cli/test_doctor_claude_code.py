@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import pytest
 from tests.waiting import until
 
-from pynchy.cli.doctor.connections import ask_server
+from pynchy.cli.doctor.connections import ask_server, check_connections
 from pynchy.cli.doctor.gate import NotTried, in_terminal
 from pynchy.cli.doctor.programs import check_claude_code, find_version
 from pynchy.cli.doctor.scripted_model import ScriptedModel
+from pynchy.data_dir import DataFolder
 from pynchy.findings import Finding, Status
 
 VARIABLE = "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS"
@@ -192,6 +193,16 @@ def test_a_gate_that_could_not_be_tried_is_not_said_to_hold(
 
     assert [finding.status for finding in found] == [Status.OK, Status.WARNING]
     assert "could not be tried: it ended without having asked" in found[1].detail
+
+
+def test_a_gate_that_was_to_be_tried_was_passed_over_where_nothing_is_connected(
+    tmp_path: Path,
+) -> None:
+    found = check_connections(
+        DataFolder(tmp_path / "data"), {"HOME": str(tmp_path)}, tmp_path, try_gate=True
+    )
+
+    assert [one.detail for one in found] == ["not tried: Claude Code is not connected"]
 
 
 def test_a_gate_is_not_tried_with_a_program_that_an_agent_may_have_put_there(

@@ -1,15 +1,19 @@
 """events and pending --watch: recorded, live, and across a restart of the host."""
 
+import io
 import json
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from tests.unit.cli.support import Host, Run, start_pynchy
 from tests.waiting import DEADLINE_SECONDS
 
+from pynchy.cli import events
 from pynchy.phux import Asked, EventDecoder, Unknown
 
 
@@ -118,3 +122,22 @@ def test_what_is_asked_is_written_in_frames_of_phux_the_open_ones_first(host: Ho
         ("q2#2", "⟨U+202E⟩Why?", ()),
     ]
     assert all(one.elapsed_seconds is not None for one in asks)
+
+
+def test_frames_are_not_written_to_a_persons_terminal(
+    host: Host, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del host
+    monkeypatch.setattr(events, "sys", SimpleNamespace(stdout=Terminal()))
+
+    told = run("events", "--format", "phux")
+
+    assert told.exit_code == 2
+    assert "pipe them" in told.output
+
+
+class Terminal(io.StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True

@@ -23,6 +23,7 @@ from pynchy.cli.options import data_dir_option, user_name
 from pynchy.client import HostClient
 from pynchy.data_dir import DataFolder, HostAddress
 from pynchy.desktop import INSTALL, OTHER_SYSTEMS, make_backend, missing_library
+from pynchy.desktop.backend import Backend
 from pynchy.errors import HostError, NoHost, PynchyError
 from pynchy.own_program import own_call, own_command
 from pynchy.safe_folder import Folder, UnsafeFile
@@ -115,6 +116,7 @@ async def _run(session: HostSession, folder: Folder, has_moved: Callable[[], boo
     backend = make_backend(os.environ)
     ids = PopupIds(Folder(folder.path, "popups"))
     following = asyncio.create_task(PopupFollower(session, backend, ids, has_moved).run())
+    telling = asyncio.create_task(_tell_problem(backend))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, following.cancel)
     try:
@@ -125,6 +127,15 @@ async def _run(session: HostSession, folder: Folder, has_moved: Callable[[], boo
         if found is None or others is not None:
             raise
         raise SignedOut(_sign_in_again(f"signed out at {session.url}")) from None
+    finally:
+        telling.cancel()
+
+
+async def _tell_problem(backend: Backend) -> None:
+    """Say so where nothing can pop up just now."""
+    await backend.tried.wait()
+    if problem := backend.problem():
+        click.echo(f"Nothing pops up yet: {problem}. To fix it: {backend.fix()}", err=True)
 
 
 def _sign_in_again(why: str) -> str:

@@ -35,7 +35,7 @@ from pynchy.cli.connect.programs import (
     find_place,
     find_project,
 )
-from pynchy.cli.doctor.programs import check_claude_code
+from pynchy.cli.doctor.programs import GATE, check_claude_code
 from pynchy.cli.mailbox import MAILBOX_FOLDERS
 from pynchy.data_dir import DataFolder, data_dir
 from pynchy.errors import ConfigError
@@ -225,6 +225,8 @@ def check_connections(  # noqa: PLR0913 - what is looked at, and what may be run
         if is_connected and program == CLAUDE:
             project = find_project(folder)
             yield from check_claude_code(environ, project, boxes, try_gate=try_gate)
+        elif try_gate and program == CLAUDE:
+            yield warning(GATE, "not tried: Claude Code is not connected", "pynchy connect claude")
 
 
 def _check(

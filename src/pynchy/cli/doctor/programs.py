@@ -33,7 +33,7 @@ from pynchy.sources.codex_daemon import (
 )
 
 _CHECK = "Claude Code"
-_GATE = "Claude Code's gate"
+GATE = "Claude Code's gate"
 _PROGRAM = "claude"
 _VERSION_SECONDS = 10.0
 _BACKGROUND = ("env", BACKGROUND_VARIABLE)
@@ -74,17 +74,17 @@ def _tried(
     """Run the program with what its settings say, and see whether a call of ours waits."""
     program = _find_program(environ, boxes)
     if program is None:
-        return warning(_GATE, "not tried: no claude was found on your PATH", "install it")
+        return warning(GATE, "not tried: no claude was found on your PATH", "install it")
     value, _ = _setting(_BACKGROUND, environ, project)
     try:
         holds = GateTrial(program, value, environ).holds()
     except NotTried as exc:
         fix = "let it ask you something in a terminal, and see that it waits"
-        return warning(_GATE, f"{_told(version)} could not be tried: {exc}", fix)
+        return warning(GATE, f"{_told(version)} could not be tried: {exc}", fix)
     if holds:
-        return fine(_GATE, f"tried: in its terminal {_told(version)} waits for your answer")
+        return fine(GATE, f"tried: in its terminal {_told(version)} waits for your answer")
     detail = f"tried: in its terminal {_told(version)} goes on without your answer"
-    return problem(_GATE, detail, "run pynchy connect claude again, and see the line above")
+    return problem(GATE, detail, "run pynchy connect claude again, and see the line above")
 
 
 def _find_program(environ: Mapping[str, str], boxes: Sequence[Path]) -> str | None:
