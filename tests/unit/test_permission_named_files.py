@@ -54,7 +54,7 @@ class Folders:
     def __init__(self, root: Path, name: str = "data") -> None:
         self.root = root.resolve()
         self.data = self.root / name
-        self.work = self.root / "work"
+        self.work = self.root / "shop"
         (self.data / "boxes" / "team").mkdir(parents=True)
         self.work.mkdir()
         for link in ("link", "a b", "a:b", "it's"):
@@ -95,11 +95,11 @@ def test_a_command_named_a_link_to_the_hosts_files_behind_another_path(
 def test_dots_and_doubled_slashes_do_not_hide_the_hosts_files(folders: Folders, line: str) -> None:
     root = folders.root
     for path in (
-        f"{root}/work/../data",
+        f"{root}/shop/../data",
         f"{root}/nothing/../data",
         f"{root}/./data",
         f"/{root}//data/.",
-        f"{root}/nothing/../work/link",
+        f"{root}/nothing/../shop/link",
         f"{root}/data/boxes/../token",
         f"{root}/data/boxes x/../token".replace(" ", "+"),
     ):
@@ -159,13 +159,13 @@ def test_quotes_and_numbers_for_letters_do_not_hide_the_hosts_files(
 @pytest.mark.parametrize(
     "line",
     [
-        "docker run -v {root}/work:/x img",
+        "docker run -v {root}/shop:/x img",
         "docker run -v {root}/data2:/x img",
         "docker run -v {root}/data.old:/x img",
         "docker run -v {root}/settings.toml.bak:/x img",
         "docker run -v {root}/data/boxes/team:/x img",
         "mytool /a:{root}/data/boxes/team/x,ro",
-        "mytool 'a/b and/or c: https://example.org/x?y=z (see ./work)'",
+        "mytool 'a/b and/or c: https://example.org/x?y=z (see ./shop)'",
         "git commit -m 'Speak of data, link-s and so on'",
         "mytool x:other/y",
     ],

@@ -97,9 +97,9 @@ AFTER = ("", "/token", "/x y", "/..a", "/a/b/../c")
 def draw_path(chance: Draw, root: Path) -> str:
     """Return a path to the data folder: plain, crooked, through a link, from the agent's folder."""
     ways = (
-        *(f"{root}/data", f"{root}/./data", f"/{root}//data", f"{root}/work/../data", "../data"),
-        *(f"{root}/work/link", f"{root}/work/a b", f"{root}/work/./a:b", "./link", "link"),
-        *(f"{root}/none/../data", f"{root}/data/boxes/../x", f"{root}/work/sub/up/data"),
+        *(f"{root}/data", f"{root}/./data", f"/{root}//data", f"{root}/shop/../data", "../data"),
+        *(f"{root}/shop/link", f"{root}/shop/a b", f"{root}/shop/./a:b", "./link", "link"),
+        *(f"{root}/none/../data", f"{root}/data/boxes/../x", f"{root}/shop/sub/up/data"),
         f"{root}/DATA",
     )
     return ways[chance.below(len(ways))] + AFTER[chance.below(len(AFTER))]
@@ -109,9 +109,9 @@ def test_no_word_hides_the_hosts_own_files(tmp_path: Path, proof: Proof) -> None
     count = proof.choose(sample=3_000, prove=40_000, everything=400_000)
     root = tmp_path.resolve()
     (root / "data" / "boxes").mkdir(parents=True)
-    (root / "work" / "sub").mkdir(parents=True)
+    (root / "shop" / "sub").mkdir(parents=True)
     for link, target in {"link": "data", "a b": "data", "a:b": "data", "sub/up": "."}.items():
-        (root / "work" / link).symlink_to(root / target)
+        (root / "shop" / link).symlink_to(root / target)
     own = Protected.of_host(root / "data", None)
 
     for number in range(count):
@@ -121,7 +121,7 @@ def test_no_word_hides_the_hosts_own_files(tmp_path: Path, proof: Proof) -> None
         after = f"{last}/x" if chance.below(2) else ""
         word = f"{before}{first if before else ''}{draw_path(chance, root)}{after}"
         line = f"{draw_program(chance)} {quoted(word)}"
-        assert said(line, own, f"{root}/work") == "ask", line
+        assert said(line, own, f"{root}/shop") == "ask", line
 
     proof.report("fuzz: the host's files", inputs=count, seed=SEED)
 
