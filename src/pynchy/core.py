@@ -26,13 +26,14 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.permissions import PermissionRules
 from pynchy.bridge.resume import LateDelivery, LateSettings
 from pynchy.bridge.retention import Retention
+from pynchy.bridge.terminals import TerminalRoute
 from pynchy.bridge.workers import QuestionServices, QuestionWorkers
 from pynchy.channels.base import Channel
 from pynchy.config import Settings
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launcher
-from pynchy.model import GroupName
+from pynchy.model import TERMINAL, GroupName
 from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex, ShortIds
@@ -98,11 +99,12 @@ class Core:
         limits = context.limits or DeliveryLimits(settings.receipt_grace, settings.answer_ttl)
         route = MailboxRoute(self.ledger, self.mailboxes, lost, self.late, limits)
         permissions = PermissionRules(self.rules, settings, context.now, self.index)
+        self.typed = TerminalRoute(self.ledger, self.mailboxes, lost, self.late, limits)
         self.connected = ConnectedRoute(self.ledger)
         self.rejoined = RejoinedRoute(self.ledger)
         held = dict.fromkeys(HELD_SOURCES, self.rejoined)
         terminals = {CLAUDE_TERMINAL: self.connected, **held}
-        ours: dict[str, AnswerRoute] = {MAILBOX: route, **terminals}
+        ours: dict[str, AnswerRoute] = {MAILBOX: route, TERMINAL: self.typed, **terminals}
         routes = {**ours, **context.routes}
         self.delivery = Delivery(self.ledger, routes, permissions)
         self.retention = Retention(self.ledger, self.mailboxes, self.tracker, retention)
@@ -110,7 +112,9 @@ class Core:
         timeout, url = settings.send_timeout.total_seconds(), settings.http.public_url
         self.cards = Cards(self.ledger, context.channels, timeout, url)
         make_short_id = ShortIds(Folder(context.folder), self.index.has_short_id).make
-        self.ask_handler = AskHandler(self.ledger, lost, make_short_id, settings, permissions)
+        self.ask_handler = AskHandler(
+            self.ledger, lost, make_short_id, settings, permissions, self.typed
+        )
         self.answers = AnswerService(
             self.ledger, context.channels, settings, permissions, self.mailboxes
         )

@@ -145,6 +145,7 @@ class Host:
             self._watch(tasks)
             tasks.create_task(core.tracker.run(), name="sessions")
             tasks.create_task(core.expiry.run(), name="expiry")
+            tasks.create_task(core.typed.run(core.ask_handler), name="terminals")
             tasks.create_task(core.retention.run(), name="retention")
             tasks.create_task(core.expiry.report_orphans(), name="orphans")
             self._let_go_of_sources(tasks)

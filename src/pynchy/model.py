@@ -23,6 +23,8 @@ ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 # Agents choose these ids and people paste them: no shell may find anything to run in one.
 SESSION_PATTERN = r"[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+=-]{0,499}"
+# The source of what a terminal's title asks, by the mailbox: the answer is typed there.
+TERMINAL = "terminal"
 
 
 class Kind(StrEnum):
@@ -260,6 +262,7 @@ class PendingQuestion:
     `call` is what a permission is for, `offered_rule` the pattern of the rule that "always" makes,
     `rule_problem` why it did not. `approvals_needed` people must approve; until then each approval
     is a draft. `asker_seen`: its session had a lease then. `hears_dismissal`: closing it is told.
+    `ask_id` is what the agent calls it in its terminal, if it does.
     """
 
     request_id: RequestId
@@ -295,6 +298,7 @@ class PendingQuestion:
     rule_problem: str = ""
     approvals_needed: int = 1
     hears_dismissal: bool = False
+    ask_id: str = ""
 
     @property
     def answered(self) -> frozenset[int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pynchy.model import (
+    TERMINAL,
     Answer,
     DeliveryPath,
     Ending,
@@ -119,6 +120,8 @@ def delivery_note(pending: PendingQuestion) -> str:
 def _way_note(pending: PendingQuestion) -> str:
     if pending.ending is None or not pending.resumes:
         return ""
+    if pending.source == TERMINAL:
+        return f"The answer {pending.late.error}." if pending.late.error else ""
     how = "was parked" if pending.parked else "had stopped"
     how = "received it, then its process died" if pending.late.taker_died else how
     if pending.delivered is DeliveryPath.LATE:

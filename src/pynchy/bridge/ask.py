@@ -19,6 +19,7 @@ from pynchy.bridge import matching
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import CallEnded, Parked, Step, Unparked
 from pynchy.bridge.permissions import PermissionRules
+from pynchy.bridge.terminals import ASKED_ITSELF, TerminalRoute, is_stronger, same_asks
 from pynchy.config import Settings
 from pynchy.errors import (
     AlreadyOver,
@@ -31,6 +32,7 @@ from pynchy.events import EventKind
 from pynchy.ipc.base import IntakeHandler, MailboxDirectory
 from pynchy.misspelling import similar_group
 from pynchy.model import (
+    TERMINAL,
     CardRef,
     Ending,
     GroupName,
@@ -56,15 +58,17 @@ _UNUSABLE = "request_id: the record under this id cannot be used; pynchy doctor 
 class AskHandler(IntakeHandler):
     """Handles every request whose type begins with `ask_user:`, and what intake cannot decide."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - its parts
         self,
         ledger: QuestionLedger,
         lost_answers: LostAnswers,
         make_short_id: MakeShortId,
         settings: Settings,
         rules: PermissionRules,
+        terminals: TerminalRoute,
     ) -> None:
         self._rules = rules
+        self._terminals = terminals
         self._ledger = ledger
         self._mailboxes: MailboxDirectory = lost_answers.mailboxes
         self._lost_answers = lost_answers
@@ -98,7 +102,7 @@ class AskHandler(IntakeHandler):
             case wire.CancelRequest() as request:
                 await self._cancel((group, RequestId(request.request_id)))
             case wire.WithdrawRequest() as request:
-                await self._withdraw((group, RequestId(request.request_id)))
+                await self._withdraw((group, RequestId(request.request_id)), request.reason)
             case wire.ParkRequest() as request:
                 await self._park((group, RequestId(request.request_id)))
 
@@ -142,8 +146,11 @@ class AskHandler(IntakeHandler):
         """End a question that its source took back."""
         pending = self._ledger.index.get((group, request_id))
         if pending is not None and pending.source == source:
-            ending = Ending(OutcomeKind.CLEARED, self._ledger.now(), reason=reason)
-            await self._end(pending.key, ending)
+            await self._clear(pending, reason)
+
+    async def _clear(self, pending: PendingQuestion, reason: str) -> None:
+        ending = Ending(OutcomeKind.CLEARED, self._ledger.now(), reason=reason)
+        await self._end(pending.key, ending)
 
     async def _ask(self, group: GroupName, request: wire.AskRequest) -> None:
         request_id = RequestId(request.request_id)
@@ -157,7 +164,8 @@ class AskHandler(IntakeHandler):
             # It was refused under this id, and the agent has been told so.
             raise DuplicateRequest(request_id)
         pending = await asyncio.to_thread(self._from_mailbox, group, request)
-        await self._record(await self._with_asker(pending))
+        pending = await self._with_asker(pending)
+        await self._record(pending)
         await self._lost_answers.confirm_activity(group, pending.session_id)
 
     async def _with_asker(self, pending: PendingQuestion) -> PendingQuestion:
@@ -181,6 +189,8 @@ class AskHandler(IntakeHandler):
     ) -> None:
         """Record what was judged; what a rule that was made meanwhile covers is ended by that."""
         await self._ledger.record(replace(pending, cards=()) if ending else pending, ending)
+        for weaker in same_asks(self._ledger.index, pending):
+            await self._clear(weaker, ASKED_ITSELF)
         await self._spend_grants(pending.key)
         if ending is None and self._rules.count_made != made_before:
             # What cannot be written now is left to a person.
@@ -206,6 +216,9 @@ class AskHandler(IntakeHandler):
         """Raise MalformedRequest if this cannot be asked."""
         tracker = self._lost_answers.tracker
         tracker.check_id((pending.group, pending.session_id), pending.request_id)
+        for other in same_asks(self._ledger.index, pending):
+            if is_stronger(other, pending):
+                raise MalformedRequest(f"{other.short_id}: {ASKED_ITSELF}", pending.request_id)
         self._check_room(pending)
 
     def _check_room(self, pending: PendingQuestion) -> None:
@@ -238,6 +251,8 @@ class AskHandler(IntakeHandler):
             session_id=wire.session_id(request.session_id),
             lease=request.lease or "",
             hears_dismissal=request.hears_dismissal,
+            source=TERMINAL if request.terminal else MAILBOX,
+            ask_id=request.terminal.ask_id if request.terminal else "",
         )
 
     def _from_source(self, source: str, question: SourceQuestion) -> PendingQuestion:
@@ -255,6 +270,7 @@ class AskHandler(IntakeHandler):
             urgency=question.urgency,
             session_id=question.session_id,
             source=source,
+            ask_id=question.ask_id,
         )
 
     def _new(
@@ -302,7 +318,12 @@ class AskHandler(IntakeHandler):
         with suppress(UnknownQuestion):  # closed while we waited for our turn
             await self._ledger.apply(key, step)
 
-    async def _withdraw(self, key: Key) -> None:
+    async def _withdraw(self, key: Key, reason: str) -> None:
+        found = self._ledger.index.get(key)
+        if found is not None and found.source == TERMINAL:
+            await self._clear(found, reason)
+            self._terminals.lose(key, reason)
+            return
         pending = self._of_mailbox(key)
         if pending is None:
             return

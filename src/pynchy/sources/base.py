@@ -23,6 +23,7 @@ MAILBOX = ""
 CLAUDE_TERMINAL = "claude-terminal"
 CODEX_TERMINAL = "codex-terminal"
 OPENCODE = "opencode"
+PHUX = "phux"
 # Their programs keep a question while we are away; by name, with the table that sets each up.
 HELD_SOURCES = {CODEX_TERMINAL: "[sources.codex]", OPENCODE: "[sources.opencode]"}
 NO_SESSION = SessionId("")
@@ -87,7 +88,8 @@ class HeldRoute(AnswerRoute, Protocol):
 class SourceQuestion:
     """A question that has appeared at a source. `request_id` is the same each time.
 
-    For a permission it says in `call` what is to be allowed, and has no questions.
+    For a permission it says in `call` what is to be allowed, and has no questions. `ask_id` is what
+    the agent calls it in its terminal: under one id of a group it asks one thing.
     """
 
     group: GroupName
@@ -100,6 +102,7 @@ class SourceQuestion:
     urgency: Urgency = Urgency.NORMAL
     session_id: SessionId = NO_SESSION
     call: ToolCall | None = None
+    ask_id: str = ""
 
 
 class AgentState(StrEnum):

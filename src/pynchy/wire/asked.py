@@ -180,6 +180,12 @@ class ApprovalIn(Incoming):
     risk: Annotated[Risk | None, Field(strict=False)] = None
 
 
+class TerminalIn(Incoming):
+    """That the answer is to be typed into a terminal, where the question is called `ask_id`."""
+
+    ask_id: Annotated[str, StringConstraints(max_length=128)] = ""
+
+
 class AskRequest(Incoming):
     """`ask_user:ask`: the agent wants an answer, a permission or an approval."""
 
@@ -190,6 +196,7 @@ class AskRequest(Incoming):
     # Left out of the digest where they are not there, as `options_only` is.
     permission: Annotated[PermissionIn | None, Field(exclude_if=_is_none)] = None
     approval: Annotated[ApprovalIn | None, Field(exclude_if=_is_none)] = None
+    terminal: Annotated[TerminalIn | None, Field(exclude_if=_is_none)] = None
     title: ShortText | None = None
     agent: ShortText | None = None
     task: ShortText | None = None
@@ -204,6 +211,8 @@ class AskRequest(Incoming):
         given = [bool(self.questions), self.permission is not None, self.approval is not None]
         if sum(given) != 1:
             raise ValueError("give one of questions (1 to 4), permission and approval")
+        if self.terminal is not None and len(self.questions) != 1:
+            raise ValueError("one question at a time can be answered by typing")
         return self
 
     @property

@@ -229,6 +229,7 @@ def _without_usual(body: dict[str, Any]) -> dict[str, Any]:
         "edited": None,
         "why": None,
         "hears_dismissal": False,
+        "ask_id": "",
     }
     kept = {k: value for k, value in body.items() if k not in usual or value != usual[k]}
     if "call" in kept:

@@ -59,11 +59,12 @@ class CancelRequest(Incoming):
 
 
 class WithdrawRequest(Incoming):
-    """`ask_user:withdraw`: the agent no longer needs an answer."""
+    """`ask_user:withdraw`: the agent no longer needs an answer. A long reason is cut."""
 
     v: Literal[1]
     type: Literal["ask_user:withdraw"]
     request_id: Id
+    reason: Annotated[str, BeforeValidator(_cut)] = ""
 
 
 class ParkRequest(Incoming):

@@ -217,6 +217,26 @@ class Asker:
         send = self._mailbox.send_about
         await finish_in_thread(partial(send, wire.TYPE_DESK_ANSWER, request_id, data))
 
+    async def outcome(self, request_id: RequestId, *, seconds: float) -> Result | None:
+        """Return how a question ended, waiting that long for it. It is nobody's until `claim`."""
+        with self._waiting_for(request_id):
+            return await self._wait(request_id, seconds)
+
+    def claim(self, found: Result) -> bool:
+        """Take an outcome for whoever asked. False if it cannot be taken, or somebody else has it.
+
+        From then on nobody else gets it: `pass_on` is to follow.
+        """
+        taken = self._take(found)
+        return taken.outcome is found.outcome and not taken.repeated
+
+    async def take_back(self, request_id: RequestId, reason: str) -> None:
+        """Say that the question is asked no more, and why. Raise OSError."""
+        self._open.pop(request_id, None)
+        data = wire.encode_about(wire.TYPE_WITHDRAW, request_id, reason)
+        send = self._mailbox.send_about
+        await finish_in_thread(partial(send, wire.TYPE_WITHDRAW, request_id, data))
+
     async def withdraw(self, request_id: RequestId) -> Result:
         """End a question that is no longer needed; PENDING if the host has not confirmed it."""
         try:

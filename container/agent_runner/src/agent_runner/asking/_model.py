@@ -126,6 +126,13 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalAsk:
+    """That the answer will be typed into a terminal, where the question is called `ask_id`."""
+
+    ask_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One to four questions that are put together, a permission or an approval.
 
@@ -143,6 +150,7 @@ class Request:
     permission: Permission | None = None
     approval: Approval | None = None
     hears_dismissal: bool = False
+    terminal: TerminalAsk | None = None
 
     @property
     def has_all_defaults(self) -> bool:

@@ -73,6 +73,7 @@ def encode_request(request: Request, *, session_id: str, lease: str) -> bytes:
         "wait_seconds": request.wait_seconds and _plain_number(request.wait_seconds),
         "lease": lease,
         "hears_dismissal": request.hears_dismissal,
+        "terminal": request.terminal and asdict(request.terminal),
     }
     return encode(
         {
@@ -98,9 +99,10 @@ def _asked_fields(request: Request) -> dict[str, object]:
     return {"questions": [_question_fields(question) for question in request.questions]}
 
 
-def encode_about(type_: str, request_id: RequestId) -> bytes:
+def encode_about(type_: str, request_id: RequestId, reason: str = "") -> bytes:
     """Return a cancel, withdraw or park request."""
-    return encode({"type": type_, "request_id": request_id})
+    why = {"reason": reason} if reason else {}
+    return encode({"type": type_, "request_id": request_id, **why})
 
 
 def encode_desk_answer(request_id: RequestId, by: str, answers: Sequence[Answer]) -> bytes:
