@@ -61,7 +61,9 @@ def one_line(text: str, most: int | None = None) -> str:
     limit = _MAX_LINE if most is None else most
     if len(first) > limit:
         return first[: limit - 1] + "…"
-    return f"{first} …" if len(lines) > 1 or len(begin) > len(looked_at) else first
+    if len(lines) <= 1 and len(begin) == len(looked_at):
+        return first
+    return f"{first} …" if len(first) + 2 <= limit else first[: limit - 1] + "…"
 
 
 def to_json(value: object) -> str:

@@ -92,6 +92,10 @@ def test_cleaning_twice_changes_nothing_more() -> None:
         ("", None, ""),
         ("abcdef", 4, "abc…"),
         ("abcd", 4, "abcd"),
+        ("abcd\nefgh", 4, "abc…"),
+        ("abc\nefgh", 4, "abc…"),
+        ("ab\nefgh", 4, "ab …"),
+        ("a" * 499 + "\nmore", None, "a" * 499 + "…"),
     ],
 )
 def test_a_listing_shows_the_first_line(text: str, most: int | None, line: str) -> None:
