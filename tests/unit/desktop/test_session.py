@@ -13,7 +13,8 @@ import pytest
 from tests.standins.notifications import NotificationStandIn, StandInBackend
 from tests.waiting import until
 
-from pynchy.cli.desktop import autostart, following
+from pynchy.cli.desktop import following
+from pynchy.cli.desktop.command import UNIT, remove_autostart, write_autostart
 from pynchy.cli.desktop.following import PopupFollower
 from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
 from pynchy.desktop.popup_ids import PopupIds
@@ -219,11 +220,11 @@ def test_what_cannot_be_read_whole_is_not_offered() -> None:
 def test_it_starts_with_the_session_until_it_is_removed(tmp_path: Path) -> None:
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
     for _ in range(2):
-        unit, entry = autostart.install(("/o p/pynchy", "desktop", "--url", "http://h/%"), environ)
-    wanted = tmp_path / "systemd/user/graphical-session.target.wants" / autostart.UNIT
+        unit, entry = write_autostart(("/o p/pynchy", "desktop", "--url", "http://h/%"), environ)
+    wanted = tmp_path / "systemd/user/graphical-session.target.wants" / UNIT
 
     assert 'ExecStart="/o p/pynchy" "desktop" "--url" "http://h/%%"\n' in unit.read_text()
     assert 'Exec="/o p/pynchy" "desktop" "--url" "http://h/%%"\n' in entry.read_text()
     assert wanted.resolve() == unit
-    assert set(autostart.remove(environ)) == {unit, wanted, entry}
-    assert autostart.remove(environ) == []
+    assert set(remove_autostart(environ)) == {unit, wanted, entry}
+    assert remove_autostart(environ) == []

@@ -2,6 +2,5 @@
 
 session    a browser's sign-in without a browser: link, cookie, page key, signed requests
 following  the host's stream as popups, and what people do to them as answers
-autostart  what starts it with the session
-command    the command
+command    the command, and what starts it with the session
 """

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from pynchy.cli.desktop import autostart
 from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
 from pynchy.cli.options import data_dir_option, user_name
 from pynchy.client import HostClient
@@ -32,6 +31,10 @@ _KEYS = TypeAdapter(SessionKeys)
 _KEYS_FILE = "keys.json"
 _MAX_BYTES = 10_000
 _LOOK_SECONDS = 1.0
+# Either starts it with the session. Whichever comes second finds that one runs, and leaves.
+UNIT = "pynchy-desktop.service"
+_ENTRY = "pynchy-desktop.desktop"
+_TARGET = "graphical-session.target"
 
 
 @click.command("desktop", short_help="Pop up what waits, with buttons, in your session.")
@@ -53,7 +56,7 @@ def desktop_command(*, url: str | None, install: bool, remove: bool, data: DataF
       pynchy desktop --url https://pynchy.example.org --install
     """
     if remove:
-        _tell("removed", autostart.remove(os.environ))
+        _tell("removed", remove_autostart(os.environ))
         return
     if library := missing_library():
         raise PynchyError(f"{library} is not installed: {INSTALL}")
@@ -75,8 +78,8 @@ def _install(folder: Folder, url: str | None, data: DataFolder) -> None:
         words = ("desktop", "--url", _address(url))
     else:
         words = ("desktop", "--data-dir", str(data.path))
-    _tell("written", autostart.install((*own_command(), *words), os.environ))
-    click.echo(f"It starts with your next session; now: systemctl --user start {autostart.UNIT}")
+    _tell("written", write_autostart((*own_command(), *words), os.environ))
+    click.echo(f"It starts with your next session; now: systemctl --user start {UNIT}")
 
 
 def _tell(done: str, paths: list[Path]) -> None:
@@ -221,3 +224,53 @@ def _alone(folder: Folder) -> Iterator[bool]:
         yield is_alone
     finally:
         os.close(fd)
+
+
+def write_autostart(command: Sequence[str], environ: Mapping[str, str]) -> list[Path]:
+    """Write what starts the command with the session, and return where it is."""
+    unit, wanted, entry = _autostart_paths(environ)
+    for path in (unit, wanted, entry):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(_unit(command))
+    wanted.unlink(missing_ok=True)
+    wanted.symlink_to(unit)
+    entry.write_text(_entry(command))
+    return [unit, entry]
+
+
+def remove_autostart(environ: Mapping[str, str]) -> list[Path]:
+    """Remove what `write_autostart` wrote, and return what was there."""
+    there = [path for path in _autostart_paths(environ) if path.is_symlink() or path.exists()]
+    for path in there:
+        path.unlink()
+    return there
+
+
+def _autostart_paths(environ: Mapping[str, str]) -> tuple[Path, Path, Path]:
+    config = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    units = config / "systemd" / "user"
+    return units / UNIT, units / f"{_TARGET}.wants" / UNIT, config / "autostart" / _ENTRY
+
+
+def _unit(command: Sequence[str]) -> str:
+    words = " ".join(_quoted(word).replace("%", "%%").replace("$", "$$") for word in command)
+    return (
+        "[Unit]\nDescription=Popups for what agents ask through pynchy\n"
+        f"PartOf={_TARGET}\nAfter={_TARGET}\n\n"
+        f"[Service]\nExecStart={words}\nRestart=on-failure\nRestartSec=10\n\n"
+        f"[Install]\nWantedBy={_TARGET}\n"
+    )
+
+
+def _entry(command: Sequence[str]) -> str:
+    words = " ".join(_quoted(word).replace("%", "%%") for word in command)
+    return (
+        "[Desktop Entry]\nType=Application\nName=pynchy\n"
+        "Comment=Popups for what agents ask\n"
+        f"Exec={words}\nNoDisplay=true\n"
+    )
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
