@@ -12,9 +12,8 @@ import pytest
 from tests.waiting import until
 
 from pynchy.cli.doctor.connections import ask_server, check_connections
-from pynchy.cli.doctor.gate import NotTried, in_terminal
+from pynchy.cli.doctor.gate import NotTried, ScriptedModel, in_terminal
 from pynchy.cli.doctor.programs import check_claude_code, find_version
-from pynchy.cli.doctor.scripted_model import ScriptedModel
 from pynchy.data_dir import DataFolder
 from pynchy.findings import Finding, Status
 
