@@ -33,7 +33,7 @@ from pynchy.config import Settings
 from pynchy.ipc.leases import Leases
 from pynchy.ipc.mailbox import Mailboxes
 from pynchy.launchers.base import Launcher
-from pynchy.model import TERMINAL, GroupName
+from pynchy.model import GroupName
 from pynchy.pending.base import QuestionStore
 from pynchy.pending.files import FileStore
 from pynchy.pending.index import PendingIndex, ShortIds
@@ -104,7 +104,7 @@ class Core:
         self.rejoined = RejoinedRoute(self.ledger)
         held = dict.fromkeys(HELD_SOURCES, self.rejoined)
         terminals = {CLAUDE_TERMINAL: self.connected, **held}
-        ours: dict[str, AnswerRoute] = {MAILBOX: route, TERMINAL: self.typed, **terminals}
+        ours: dict[str, AnswerRoute] = {MAILBOX: route, wire.TERMINAL: self.typed, **terminals}
         routes = {**ours, **context.routes}
         self.delivery = Delivery(self.ledger, routes, permissions)
         self.retention = Retention(self.ledger, self.mailboxes, self.tracker, retention)

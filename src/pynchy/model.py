@@ -23,8 +23,6 @@ ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 GROUP_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 # Agents choose these ids and people paste them: no shell may find anything to run in one.
 SESSION_PATTERN = r"[A-Za-z0-9_.:@/+][A-Za-z0-9_.:@/+=-]{0,499}"
-# The source of what a terminal's title asks, by the mailbox: the answer is typed there.
-TERMINAL = "terminal"
 
 
 class Kind(StrEnum):
@@ -257,12 +255,11 @@ class Late:
 class PendingQuestion:
     """Questions of one request with their routing, state and deadlines.
 
-    `parked`: the agent has put the call off that asked, and ends; it makes it again when resumed.
-    `source` is where it came from, empty for the mailbox; `home_host` the host that recorded it.
-    `call` is what a permission is for, `offered_rule` the pattern of the rule that "always" makes,
-    `rule_problem` why it did not. `approvals_needed` people must approve; until then each approval
-    is a draft. `asker_seen`: its session had a lease then. `hears_dismissal`: closing it is told.
-    `ask_id` is what the agent calls it in its terminal, if it does.
+    `parked`: the agent has put the call off, and ends; it makes it again when it is resumed.
+    `source`: where it came from, empty for the mailbox; `home_host`: who recorded it. `call`: what
+    a permission is for, `offered_rule`: what "always" makes, `rule_problem`: why it did not. Until
+    `approvals_needed` people approve, each approval is a draft. `asker_seen`: it had a lease.
+    `hears_dismissal`: closing it is told. `ask_id`: its name in a terminal.
     """
 
     request_id: RequestId

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pynchy.model import (
-    TERMINAL,
     Answer,
     DeliveryPath,
     Ending,
@@ -17,7 +16,7 @@ from pynchy.model import (
     State,
 )
 from pynchy.permissions.card import describe_call, is_granted
-from pynchy.wire import edited_input, ending_of, timestamp
+from pynchy.wire import TERMINAL, edited_input, ending_of, timestamp
 
 _OPENING = (
     "Before this session stopped, you {asked} at {when} (request {request_id}). "

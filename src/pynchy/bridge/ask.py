@@ -32,7 +32,6 @@ from pynchy.events import EventKind
 from pynchy.ipc.base import IntakeHandler, MailboxDirectory
 from pynchy.misspelling import similar_group
 from pynchy.model import (
-    TERMINAL,
     CardRef,
     Ending,
     GroupName,
@@ -102,7 +101,7 @@ class AskHandler(IntakeHandler):
             case wire.CancelRequest() as request:
                 await self._cancel((group, RequestId(request.request_id)))
             case wire.WithdrawRequest() as request:
-                await self._withdraw((group, RequestId(request.request_id)), request.reason)
+                await self._withdraw((group, RequestId(request.request_id)), request)
             case wire.ParkRequest() as request:
                 await self._park((group, RequestId(request.request_id)))
 
@@ -251,7 +250,7 @@ class AskHandler(IntakeHandler):
             session_id=wire.session_id(request.session_id),
             lease=request.lease or "",
             hears_dismissal=request.hears_dismissal,
-            source=TERMINAL if request.terminal else MAILBOX,
+            source=wire.TERMINAL if request.terminal else MAILBOX,
             ask_id=request.terminal.ask_id if request.terminal else "",
         )
 
@@ -318,11 +317,11 @@ class AskHandler(IntakeHandler):
         with suppress(UnknownQuestion):  # closed while we waited for our turn
             await self._ledger.apply(key, step)
 
-    async def _withdraw(self, key: Key, reason: str) -> None:
+    async def _withdraw(self, key: Key, request: wire.WithdrawRequest) -> None:
         found = self._ledger.index.get(key)
-        if found is not None and found.source == TERMINAL:
-            await self._clear(found, reason)
-            self._terminals.lose(key, reason)
+        if found is not None and found.source == wire.TERMINAL:
+            await self._clear(found, request.reason)
+            self._terminals.lose(key, request.reason, maybe_typed=request.maybe_typed)
             return
         pending = self._of_mailbox(key)
         if pending is None:

@@ -18,14 +18,16 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, TakerDied
 from pynchy.bridge.resume import LateDelivery
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
-from pynchy.model import TERMINAL, DeliveryPath, GroupName, PendingQuestion
+from pynchy.model import DeliveryPath, GroupName, PendingQuestion
 from pynchy.pending.base import Key, OpenQuestions, QuestionObserver
 from pynchy.sources.base import MAILBOX, PHUX, SourceHandler, Unreachable, open_of
 from pynchy.tracking.redelivery import LostAnswers
+from pynchy.wire import TERMINAL
 
 ASKED_ITSELF = "the agent has asked it in another way"
 _LOOK_SECONDS = 1.0
 _GONE = "its terminal is gone"
+_NOT_TYPED, _MAYBE = "was not typed", "may have been typed"
 # Who says it for itself comes before what is read off its terminal.
 _STRENGTH = {MAILBOX: 2, PHUX: 1, TERMINAL: 0}
 
@@ -82,10 +84,10 @@ class TerminalRoute(MailboxRoute, QuestionObserver):
                     await handler.cleared(TERMINAL, *pending.key, _GONE)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def lose(self, key: Key, reason: str) -> None:
+    def lose(self, key: Key, reason: str, *, maybe_typed: bool) -> None:
         """The program asks it no more: an answer that was not typed yet never is."""
         if self._ledger.index.get(key) is not None:
-            self._lost[key] = reason
+            self._lost[key] = f"{_MAYBE if maybe_typed else _NOT_TYPED}: {reason}"
             self._ledger.notify(key)
 
     def question_closed(self, pending: PendingQuestion) -> None:
@@ -102,7 +104,7 @@ class TerminalRoute(MailboxRoute, QuestionObserver):
             return await self._conclude(pending, mailbox, is_there=is_there)
         if is_there and pending.key not in self._lost:
             return False
-        return await self._give_up(pending, self._why_not_typed(pending))
+        return await self._give_up(pending, self._lost.get(pending.key, f"{_NOT_TYPED}: {_GONE}"))
 
     async def _conclude(
         self, pending: PendingQuestion, mailbox: GroupMailbox, *, is_there: bool
@@ -113,14 +115,11 @@ class TerminalRoute(MailboxRoute, QuestionObserver):
             await self._ledger.apply(pending.key, step)
             return True
         if pending.key in self._lost:
-            return await self._give_up(pending, self._why_not_typed(pending))
+            return await self._give_up(pending, self._lost[pending.key])
         if is_there:
             return False
         await self._ledger.apply(pending.key, TakerDied())
-        return await self._give_up(pending, "may have been typed: what typed it died over it")
-
-    def _why_not_typed(self, pending: PendingQuestion) -> str:
-        return f"was not typed: {self._lost.get(pending.key, _GONE)}"
+        return await self._give_up(pending, f"{_MAYBE}: what was to type it died")
 
     async def _give_up(self, pending: PendingQuestion, why: str) -> bool:
         dismissed = Dismissed("pynchy", self._ledger.now())

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -31,7 +30,7 @@ from agent_runner.asking.arguments import (
 )
 from agent_runner.errors import AgentRunnerError
 from pynchy.cli.ask_progress import Progress
-from pynchy.cli.mailbox import make_mailbox, warn_of_misspelling
+from pynchy.cli.mailbox import make_mailbox, own_group, warn_of_misspelling
 from pynchy.cli.options import (
     TEXT,
     complete_groups,
@@ -56,7 +55,6 @@ _EXITS = {
     Outcome.DEFAULTED: EXIT_UNANSWERED,
     Outcome.PENDING: EXIT_UNANSWERED,
 }
-_GROUP = "cli"
 
 
 class _WrongUse(click.UsageError):
@@ -186,7 +184,7 @@ def ask_command(  # noqa: PLR0913 - one for each option
         warn_of_misspelling(data, group)
     progress = Progress(data, request, show_ticks=sys.stderr.isatty())
     try:
-        result = asyncio.run(_ask(data, group or _own_group(data), request, progress))
+        result = asyncio.run(_ask(data, group or own_group(data), request, progress))
     except KeyboardInterrupt:
         click.echo(f"No longer waiting. {progress.stays_open()}", err=True)
         sys.exit(EXIT_INTERRUPTED)
@@ -262,12 +260,6 @@ def _check_lengths(question: str, options: tuple[str, ...], default: str, title:
     for name, text, most in limits:
         if (length := len(text.strip())) > most:
             raise click.UsageError(f"{name} is too long: {length} characters, at most {most}")
-
-
-def _own_group(data: DataFolder) -> str:
-    """Return the group whose runner we are in, if any: its session is resumed by its launcher."""
-    mailbox = Path(os.environ.get("PYNCHY_IPC_DIR", ""))
-    return mailbox.name if mailbox.is_absolute() and mailbox.parent == data.ipc else _GROUP
 
 
 async def _ask(data: DataFolder, group: str, request: Request, progress: Progress) -> Result:

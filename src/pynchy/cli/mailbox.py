@@ -15,6 +15,7 @@ from pynchy.model import GROUP_PATTERN
 from pynchy.safe_folder import Folder
 
 MAILBOX_FOLDERS = ("tasks", "responses", "input")
+_OF_COMMANDS = "cli"
 
 _GROUP = re.compile(rf"{GROUP_PATTERN}\Z")
 
@@ -33,6 +34,12 @@ def make_mailbox(data: DataFolder, group: str) -> Path:
             "run: pynchy doctor"
         ) from exc
     return data.ipc / group
+
+
+def own_group(data: DataFolder) -> str:
+    """Return the group whose runner we are in, if any: its session is resumed by its launcher."""
+    mailbox = Path(os.environ.get("PYNCHY_IPC_DIR", ""))
+    return mailbox.name if mailbox.is_absolute() and mailbox.parent == data.ipc else _OF_COMMANDS
 
 
 def misspelt_group(data: DataFolder, group: str) -> str:

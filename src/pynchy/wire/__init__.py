@@ -5,6 +5,7 @@ What comes in is checked here, once; what goes out is as the docs describe the m
 
 from pynchy.wire.asked import ApprovalIn, AskRequest, QuestionIn
 from pynchy.wire.common import (
+    TERMINAL,
     VERSION,
     answers_out,
     dismissal_json,
@@ -91,6 +92,7 @@ __all__ = [
     "DESK_ANSWER",
     "MAX_DEPTH",
     "MAX_REQUEST_BYTES",
+    "TERMINAL",
     "VERSION",
     "AnnouncementIn",
     "AnswerIn",

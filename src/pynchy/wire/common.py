@@ -21,6 +21,8 @@ from pynchy.model import (
 
 # Controls that JSON leaves as they are, and what changes the direction of text or hides in it.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+# The source of what a terminal's title asks, by the mailbox: the answer is typed there.
+TERMINAL = "terminal"
 VERSION = 1
 
 

@@ -65,6 +65,7 @@ class WithdrawRequest(Incoming):
     type: Literal["ask_user:withdraw"]
     request_id: Id
     reason: Annotated[str, BeforeValidator(_cut)] = ""
+    maybe_typed: bool = False
 
 
 class ParkRequest(Incoming):

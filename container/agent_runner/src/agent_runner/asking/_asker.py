@@ -6,7 +6,6 @@ brings the answer when it has come. Between the receipt and the return of a Resu
 """
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from agent_runner.asking import wire
+from agent_runner.asking._heartbeat import Heartbeat, note
 from agent_runner.asking._model import (
     Announcement,
     Answer,
@@ -28,7 +28,7 @@ from agent_runner.asking._model import (
     safe_wait,
 )
 from agent_runner.asking._waiter import Waiter, finish_in_thread
-from agent_runner.asking.lease import RENEW_SECONDS, Lease
+from agent_runner.asking.lease import Lease
 from agent_runner.asking.mailbox import MAX_REQUEST_BYTES, Mailbox, dismissal_name
 from agent_runner.asking.notes import Notes
 from agent_runner.errors import BadArguments, BadFile
@@ -39,13 +39,6 @@ WITHDRAW_GRACE_SECONDS = 2.0
 PICKED_UP_SECONDS = 0.1
 
 
-def note(message: str) -> None:
-    """Tell whoever reads this process's log."""
-    if sys.stderr is not None:  # a parent may have closed it
-        with suppress(OSError):
-            print(f"pynchy: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the log
-
-
 class Asker:
     """Asks on behalf of one process, as an async context manager.
 
@@ -54,7 +47,8 @@ class Asker:
     `granted` is ours without a receipt: the host took that before it resumed our session for it.
     `confirms`: whoever calls takes what was claimed (`take_in_hand`) and says when it has passed it
     on (`pass_on`). What stands in the Notes below `state_dir` the session was told before. `agent`
-    and `task` name it before it asks. Raise MailboxMissing if there is no mailbox at `ipc_dir`.
+    and `task` name it before it asks, and `tell` hears what goes wrong on the way.
+    Raise MailboxMissing if there is no mailbox at `ipc_dir`.
     """
 
     def __init__(  # noqa: PLR0913 - all that one asker needs
@@ -70,8 +64,10 @@ class Asker:
         state_dir: Path | None = None,
         agent: str = "",
         task: str = "",
+        tell: Callable[[str], None] = note,
     ) -> None:
         self._mailbox = Mailbox.open(ipc_dir)
+        self._tell = tell
         self._session_id = session_id
         self._is_heard = is_heard
         self._granted = granted
@@ -79,9 +75,8 @@ class Asker:
         self._ipc_dir, self._state_dir = ipc_dir, state_dir
         self._longest_wait = float("inf") if max_wait is None else safe_wait(max_wait)
         self._waiter = waiter or Waiter(self._mailbox.responses)
-        self._lease = Lease(self._mailbox.tasks, session_id=session_id, agent=agent, task=task)
-        self._lease_lock = asyncio.Lock()
-        self._heartbeat: asyncio.Task[None] | None = None
+        lease = Lease(self._mailbox.tasks, session_id=session_id, agent=agent, task=task)
+        self._heartbeat = Heartbeat(lease, self._note_once)
         self._open: dict[RequestId, None] = {}  # in the order of asking
         self._waiting: Counter[RequestId] = Counter()
         self._taken: set[RequestId] = set()
@@ -94,7 +89,7 @@ class Asker:
         if self._session_id:
             # From the start: whoever resumes a session must see that somebody works on it.
             try:
-                await self._hold_lease()
+                await self._heartbeat.begin(self._session_id)
             except OSError as exc:
                 self._note_once(f"cannot take a lease: {exc}")
         return self
@@ -105,13 +100,8 @@ class Asker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Not a TaskGroup: it would wrap what the body raises, and there is one task to end.
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-            await asyncio.wait([self._heartbeat])
         # The lease first: who started us may not wait for the threads to end.
-        with suppress(OSError):
-            await asyncio.to_thread(self._lease.release)
+        await self._heartbeat.end()
         await asyncio.to_thread(self._waiter.stop)
 
     def work_for(self, session_id: str) -> None:
@@ -230,10 +220,12 @@ class Asker:
         taken = self._take(found)
         return taken.outcome is found.outcome and not taken.repeated
 
-    async def take_back(self, request_id: RequestId, reason: str) -> None:
-        """Say that the question is asked no more, and why. Raise OSError."""
+    async def take_back(
+        self, request_id: RequestId, reason: str, *, maybe_typed: bool = False
+    ) -> None:
+        """Say that a terminal asks the question no more, and why. Raise OSError."""
         self._open.pop(request_id, None)
-        data = wire.encode_about(wire.TYPE_WITHDRAW, request_id, reason)
+        data = wire.encode_taken_back(request_id, reason, maybe_typed=maybe_typed)
         send = self._mailbox.send_about
         await finish_in_thread(partial(send, wire.TYPE_WITHDRAW, request_id, data))
 
@@ -304,12 +296,14 @@ class Asker:
         return self._mailbox.why_unseen(request_id)
 
     async def _send(self, request: Request) -> None:
-        data = wire.encode_request(request, session_id=self._session_id, lease=self._lease.name)
+        data = wire.encode_request(
+            request, session_id=self._session_id, lease=self._heartbeat.lease.name
+        )
         if len(data) > MAX_REQUEST_BYTES:
             raise BadArguments(
                 f"questions: {len(data)} bytes together, at most {MAX_REQUEST_BYTES} can be sent"
             )
-        await self._hold_lease()
+        await self._heartbeat.begin(self._session_id)
         self._arm()
         # Before the write: a call that is cancelled in the midst of it has asked all the same.
         self._open[request.request_id] = None
@@ -378,32 +372,16 @@ class Asker:
 
     def _own_lease(self) -> str:
         """Return the lease by which the host sees whether we live to pass an answer on."""
-        return self._lease.name if self._confirms and self._heartbeat is not None else ""
+        heartbeat = self._heartbeat
+        return heartbeat.lease.name if self._confirms and heartbeat.has_begun else ""
 
     def _pending(self, request_id: RequestId) -> Result:
         return Result(request_id, Outcome.PENDING, picked_up=self.is_picked_up(request_id))
 
-    async def _hold_lease(self) -> None:
-        async with self._lease_lock:
-            if self._heartbeat is None or self._lease.session_id != self._session_id:
-                self._lease.session_id = self._session_id
-                await finish_in_thread(self._lease.take)
-            if self._heartbeat is None:
-                self._heartbeat = asyncio.create_task(self._beat())
-
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            try:
-                async with self._lease_lock:
-                    await asyncio.to_thread(self._lease.renew)
-            except OSError as exc:
-                self._note_once(f"cannot renew the lease: {exc}")
-
     def _note_once(self, message: str) -> None:
         if message not in self._noted:
             self._noted.add(message)
-            note(message)
+            self._tell(message)
 
 
 async def ask(

@@ -99,10 +99,15 @@ def _asked_fields(request: Request) -> dict[str, object]:
     return {"questions": [_question_fields(question) for question in request.questions]}
 
 
-def encode_about(type_: str, request_id: RequestId, reason: str = "") -> bytes:
+def encode_about(type_: str, request_id: RequestId) -> bytes:
     """Return a cancel, withdraw or park request."""
-    why = {"reason": reason} if reason else {}
-    return encode({"type": type_, "request_id": request_id, **why})
+    return encode({"type": type_, "request_id": request_id})
+
+
+def encode_taken_back(request_id: RequestId, reason: str, *, maybe_typed: bool) -> bytes:
+    """Return that a terminal asks no more, and whether an answer may have been typed before."""
+    told = {"reason": reason, "maybe_typed": maybe_typed}
+    return encode({"type": TYPE_WITHDRAW, "request_id": request_id, **told})
 
 
 def encode_desk_answer(request_id: RequestId, by: str, answers: Sequence[Answer]) -> bytes:

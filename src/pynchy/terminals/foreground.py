@@ -1,0 +1,145 @@
+"""Who would read what is typed into a terminal, and whether that may be an answer.
+
+`cat` of a hostile file can set a title. So an answer is typed only for the process group that was
+in the foreground when it asked, and never for a shell at its prompt or for a program that carries
+another terminal, behind which a shell may be.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_MAX_BYTES = 4_096
+# Who ignores one of these keeps jobs, or a prompt: every interactive shell does.
+_IGNORED_BY_SHELLS = frozenset({signal.SIGTTOU, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTERM})
+_SHELLS = frozenset(
+    {"sh", "ash", "bash", "dash", "zsh", "fish", "ksh", "mksh", "oksh", "yash", "tcsh", "csh"}
+    | {"busybox", "rc", "es", "elvish", "nu", "xonsh", "pwsh", "osh", "ysh"}
+)
+_CARRIERS = frozenset(
+    {"ssh", "mosh", "mosh-client", "et", "telnet", "rlogin", "rsh", "tmux", "screen", "zellij"}
+    | {"abduco", "dtach", "dvtm", "script", "expect", "phux", "docker", "podman", "nerdctl"}
+    | {"kubectl", "oc", "lxc", "incus", "machinectl", "nsenter", "su", "sudo", "doas", "runuser"}
+    | {"socat", "nc", "ncat", "minicom", "picocom", "tio", "cu"}
+)
+_PTY_MASTER = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
+
+
+@dataclass(frozen=True, slots=True)
+class Foreground:
+    """A process group, with when its leader was started: numbers are used again."""
+
+    group: int
+    started: str = ""
+
+
+def group_in_front(master: int) -> int:
+    """Return the process group that reads from the terminal, 0 if none does."""
+    try:
+        return max(0, os.tcgetpgrp(master))
+    except OSError:
+        return 0
+
+
+def group_in_front_of(pid: int) -> int:
+    """Return the process group that reads from the terminal of that process, 0 if none does."""
+    fields = _stat(str(pid))
+    return max(0, int(fields[5])) if fields else 0
+
+
+def look_at(group: int) -> Foreground:
+    """Return what tells the group from a later one of the same number."""
+    fields = _stat(str(group))
+    return Foreground(group, fields[19] if fields else "")
+
+
+def why_not_typed(group: int) -> str:
+    """Say why nothing may be typed while this group is in front; empty if it may be."""
+    if group <= 0:
+        return "no program reads from the terminal"
+    members = _members(group) if _PROC.is_dir() else []
+    if _PROC.is_dir() and not members:
+        return "the program is gone"
+    for pid in members:
+        if why := _why_not(pid):
+            return why
+    return ""
+
+
+def _why_not(pid: str) -> str:
+    name = _name(pid)
+    if _ignored(pid) & _IGNORED_BY_SHELLS or _is_prompt(pid, name):
+        return f"{name} is a shell, which would run it"
+    if name in _CARRIERS or _carries_terminal(pid):
+        return f"{name} shows another terminal, where a shell may read it"
+    return ""
+
+
+def _is_prompt(pid: str, name: str) -> bool:
+    """True for a shell that was given nothing to run: it reads commands."""
+    if name not in _SHELLS:
+        return False
+    with suppress(OSError):
+        words = _read(_PROC / pid / "cmdline").rstrip(b"\0").split(b"\0")[1:]
+        return all(word.startswith((b"-", b"+")) and b"c" not in word for word in words)
+    return True
+
+
+def _members(group: int) -> list[str]:
+    found = []
+    for entry in os.scandir(_PROC):
+        if entry.name.isdigit():
+            fields = _stat(entry.name)
+            if fields and fields[2] == str(group) and fields[0] != "Z":
+                found.append(entry.name)
+    return found
+
+
+def _stat(pid: str) -> list[str]:
+    """Return the fields that follow the name of the process: its state, parent, group and so on."""
+    try:
+        told = _read(_PROC / pid / "stat").decode(errors="replace")
+    except OSError:
+        return []
+    fields = told.rpartition(")")[2].split()
+    return fields if len(fields) > 19 else []  # noqa: PLR2004 - up to when it was started
+
+
+def _name(pid: str) -> str:
+    """Return what is run, as far as it can be seen: a script's interpreter, not the script."""
+    with suppress(OSError):
+        return (_PROC / pid / "exe").readlink().name.removesuffix(" (deleted)")
+    with suppress(OSError):
+        return _read(_PROC / pid / "comm").decode(errors="replace").strip()
+    return "the program"
+
+
+def _ignored(pid: str) -> frozenset[int]:
+    with suppress(OSError, ValueError):
+        for line in _read(_PROC / pid / "status").splitlines():
+            if line.startswith(b"SigIgn:"):
+                mask = int(line.split()[1], 16)
+                return frozenset(n for n in range(1, 65) if mask >> (n - 1) & 1)
+    return frozenset()
+
+
+def _carries_terminal(pid: str) -> bool:
+    try:
+        handles = os.listdir(_PROC / pid / "fd")
+    except OSError:
+        return False
+    for handle in handles:
+        with suppress(OSError):
+            if str((_PROC / pid / "fd" / handle).readlink()) in _PTY_MASTER:
+                return True
+    return False
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MAX_BYTES)

@@ -1,0 +1,230 @@
+"""What a program in a terminal of ours asks by its title, carried to people and back.
+
+The thread that copies bytes hears titles and types; another asks. They hand each other only what is
+to be done next, so that no key waits for a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from agent_runner.asking import Asker
+from pynchy.phux import Asked, parse_title
+from pynchy.terminals.asks import Attempt, Notices, TitleAsk, Typed
+from pynchy.terminals.foreground import Foreground, look_at, why_not_typed
+from pynchy.terminals.output import Notice
+from pynchy.terminals.pump import Pump
+
+_END_SECONDS = 5.0
+_MAX_MESSAGES = 20
+RETITLED = "its terminal says something else now"
+ENDED = "the program has ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Who asks, for people: the program, and what it works on."""
+
+    agent: str
+    task: str
+
+
+@dataclass(slots=True)
+class _Standing:
+    """What the title asks just now, and what the asking thread wants of us for it."""
+
+    asked: Asked
+    asker: Foreground
+    typable: Callable[[str], None] | None = None
+    line: tuple[str, Callable[[Attempt], None]] | None = None
+    ask: TitleAsk | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.typable is not None or self.line is not None
+
+
+class TitleWatch:
+    """The Listener of one program. `messages` is what went wrong, to be said at the end."""
+
+    def __init__(self, pump: Pump, ipc_dir: Path, names: Names) -> None:
+        self.messages: list[str] = []
+        self._pump = pump
+        self._standing: _Standing | None = None
+        self._asking = _AskingThread(ipc_dir, names, self._tell)
+
+    def _tell(self, message: str) -> None:
+        if len(self.messages) < _MAX_MESSAGES and message not in self.messages:
+            self.messages.append(message)
+
+    def start(self) -> None:
+        """Begin to ask. What is told before is not lost."""
+        self._asking.start()
+
+    def stop(self) -> None:
+        """Take back what is asked, and end."""
+        self._clear(ENDED)
+        self._asking.stop()
+
+    @property
+    def is_waiting(self) -> bool:
+        """See Listener: nobody tells when the program that asks ends, or comes to the front."""
+        return self._standing is not None
+
+    def titled(self, title: str, asker: Foreground) -> None:
+        """See Listener."""
+        asked = parse_title(title)
+        standing = self._standing
+        if standing is not None and (asked, asker) == (standing.asked, standing.asker):
+            return
+        self._clear(RETITLED)
+        # A title that nobody could be answered for is no question: see foreground.
+        if asked is not None and not why_not_typed(asker.group):
+            self._standing = _Standing(asked, asker)
+            self._asking.post(self._ask(self._standing))
+
+    def noticed(self, notice: Notice) -> None:
+        """See Listener."""
+        self._asking.post(self._asking.tell(notice))
+
+    def tick(self) -> None:
+        """See Listener."""
+        standing = self._standing
+        if standing is None:
+            return
+        in_front = self._pump.in_front
+        if in_front != standing.asker.group and look_at(standing.asker.group) != standing.asker:
+            self._clear(ENDED)
+        elif standing.is_wanted:
+            self._serve(standing, in_front)
+
+    def _serve(self, standing: _Standing, in_front: int) -> None:
+        if standing.line is not None:
+            (line, reply), standing.line = standing.line, None
+            if self._pump.is_being_written:
+                reply(Attempt(Typed.NO, "somebody was typing in the terminal"))
+            else:
+                reply(self._pump.type_line(line, standing.asker))
+        elif in_front == standing.asker.group and not self._pump.is_being_written:
+            typable, standing.typable = standing.typable, None
+            if typable is not None:
+                typable(why_not_typed(in_front))
+
+    def _clear(self, reason: str) -> None:
+        standing, self._standing = self._standing, None
+        if standing is None:
+            return
+        if standing.line is not None:
+            standing.line[1](Attempt(Typed.NO, reason))
+        self._asking.post(self._asking.clear(standing, reason))
+
+    async def _ask(self, standing: _Standing) -> None:
+        await self._asking.ask(standing, self._pump.wake)
+
+
+class _Handed:
+    """An AskingTerminal whose work is done by the thread that copies bytes."""
+
+    def __init__(self, standing: _Standing, wake: Callable[[], None]) -> None:
+        self._standing, self._wake = standing, wake
+        self._loop = asyncio.get_running_loop()
+
+    async def until_typable(self) -> str:
+        done: asyncio.Future[str] = self._loop.create_future()
+        self._standing.typable = self._reply(done)
+        self._wake()
+        return await done
+
+    async def type_line(self, text: str) -> Attempt:
+        done: asyncio.Future[Attempt] = self._loop.create_future()
+        self._standing.line = (text, self._reply(done))
+        self._wake()
+        return await done
+
+    def _reply(self, done: asyncio.Future[Any]) -> Callable[[Any], None]:
+        def reply(said: object) -> None:
+            self._loop.call_soon_threadsafe(_settle, done, said)
+
+        return reply
+
+
+def _settle(done: asyncio.Future[Any], said: object) -> None:
+    if not done.done():
+        done.set_result(said)
+
+
+class _AskingThread:
+    """Asks, in a loop of its own."""
+
+    def __init__(self, ipc_dir: Path, names: Names, report: Callable[[str], None]) -> None:
+        self._ipc_dir, self._names, self._report = ipc_dir, names, report
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._run, name="asking", daemon=True)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._asker: asyncio.Future[Asker] = self._loop.create_future()
+        self._notices: Notices | None = None
+        self._ends = asyncio.Event()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ends.set)
+            self._thread.join(_END_SECONDS)
+
+    def post(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let the work be done in the loop. From any thread."""
+        self._loop.call_soon_threadsafe(self._begin, work)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as exc:  # noqa: BLE001 - the program goes on without us
+            self._report(f"a question could not be asked: {exc}")
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception as exc:  # noqa: BLE001 - as above
+            self._report(f"nothing can be asked: {exc}")
+
+    async def _serve(self) -> None:
+        agent, task = self._names.agent, self._names.task
+        async with Asker(
+            self._ipc_dir, confirms=True, agent=agent, task=task, tell=self._report
+        ) as asker:
+            self._notices = Notices(asker, agent, task, time.monotonic)
+            self._asker.set_result(asker)
+            await self._ends.wait()
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def ask(self, standing: _Standing, wake: Callable[[], None]) -> None:
+        """See the question to its end."""
+        standing.ask = TitleAsk(await self._asker, _Handed(standing, wake), standing.asked)
+        await standing.ask.run(self._names.agent, self._names.task)
+
+    async def clear(self, standing: _Standing, reason: str) -> None:
+        """The title asks it no more."""
+        await self._asker
+        if standing.ask is not None:
+            standing.ask.clear(reason)
+
+    async def tell(self, notice: Notice) -> None:
+        """Tell people what the program says."""
+        await self._asker
+        if self._notices is not None:
+            await self._notices.tell(notice)
