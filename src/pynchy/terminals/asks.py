@@ -185,6 +185,7 @@ class Notices:
         self._asker, self._agent, self._task, self._now = asker, agent, task, now
         self._last: Notice | None = None
         self._told: list[float] = []
+        self._turn = asyncio.Lock()
 
     async def tell(self, notice: Notice) -> bool:
         """Tell it; False if it is left out. Raise OSError if the mailbox cannot be written."""
@@ -196,5 +197,6 @@ class Notices:
         self._told.append(self._now())
         title = line_of(notice.title)[:MAX_LINE_CHARACTERS] or self._agent
         told = Announcement(title, notice.text[:_CUT], agent=self._agent, task=self._task)
-        await self._asker.announce(told)
+        async with self._turn:  # as they were told
+            await self._asker.announce(told)
         return True
