@@ -120,7 +120,8 @@ def _way_note(pending: PendingQuestion) -> str:
     if pending.ending is None or not pending.resumes:
         return ""
     if pending.source == TERMINAL:
-        return f"The answer {pending.late.error}." if pending.late.error else ""
+        is_typed = pending.delivered is DeliveryPath.LIVE
+        return f"The answer {pending.late.error}." if pending.late.error and not is_typed else ""
     how = "was parked" if pending.parked else "had stopped"
     how = "received it, then its process died" if pending.late.taker_died else how
     if pending.delivered is DeliveryPath.LATE:

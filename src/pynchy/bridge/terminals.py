@@ -15,10 +15,10 @@ from datetime import datetime
 
 from pynchy.bridge.deliver import DeliveryLimits, MailboxRoute
 from pynchy.bridge.ledger import QuestionLedger
-from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, TakerDied
+from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held, TakerDied
 from pynchy.bridge.resume import LateDelivery
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
-from pynchy.model import DeliveryPath, GroupName, PendingQuestion
+from pynchy.model import DeliveryPath, GroupName, PendingQuestion, State
 from pynchy.pending.base import Key, OpenQuestions, QuestionObserver
 from pynchy.sources.base import MAILBOX, PHUX, SourceHandler, Unreachable, open_of
 from pynchy.tracking.redelivery import LostAnswers
@@ -28,6 +28,7 @@ ASKED_ITSELF = "the agent has asked it in another way"
 _LOOK_SECONDS = 1.0
 _GONE = "its terminal is gone"
 _NOT_TYPED, _MAYBE = "was not typed", "may have been typed"
+_NOT_YET = "is not typed yet: somebody types there, or another program is in front"
 # Who says it for itself comes before what is read off its terminal.
 _STRENGTH = {MAILBOX: 2, PHUX: 1, TERMINAL: 0}
 
@@ -97,14 +98,19 @@ class TerminalRoute(MailboxRoute, QuestionObserver):
     async def _advance(
         self, pending: PendingQuestion, mailbox: GroupMailbox, grace_ends: datetime
     ) -> bool:
-        del grace_ends
         # Before the receipt: who is gone takes it no more.
         is_there = await self._is_there(pending)
         if await asyncio.to_thread(mailbox.is_received, pending.request_id):
             return await self._conclude(pending, mailbox, is_there=is_there)
         if is_there and pending.key not in self._lost:
-            return False
+            return await self._say_that_it_waits(pending, grace_ends)
         return await self._give_up(pending, self._lost.get(pending.key, f"{_NOT_TYPED}: {_GONE}"))
+
+    async def _say_that_it_waits(self, pending: PendingQuestion, grace_ends: datetime) -> bool:
+        if pending.state is State.HELD or self._ledger.now() < grace_ends:
+            return False
+        await self._ledger.apply(pending.key, Held(_NOT_YET))
+        return True
 
     async def _conclude(
         self, pending: PendingQuestion, mailbox: GroupMailbox, *, is_there: bool
