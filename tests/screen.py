@@ -37,6 +37,7 @@ class Screen:
             finally:
                 os._exit(99)
         os.set_blocking(self._master, False)
+        fcntl.fcntl(self._master, fcntl.F_SETFD, fcntl.FD_CLOEXEC)  # not for other programs
         asyncio.get_running_loop().add_reader(self._master, self._read)
 
     def _read(self) -> None:

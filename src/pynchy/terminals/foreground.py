@@ -75,7 +75,7 @@ def _why_not(pid: str) -> str:
     name = _name(pid)
     if _ignored(pid) & _IGNORED_BY_SHELLS or _is_prompt(pid, name):
         return f"{name} is a shell, which would run it"
-    if name in _CARRIERS or _carries_terminal(pid):
+    if name in _CARRIERS or _masters(pid) - _inherited:
         return f"{name} shows another terminal, where a shell may read it"
     return ""
 
@@ -128,18 +128,22 @@ def _ignored(pid: str) -> frozenset[int]:
     return frozenset()
 
 
-def _carries_terminal(pid: str) -> bool:
-    try:
-        handles = os.listdir(_PROC / pid / "fd")
-    except OSError:
-        return False
-    for handle in handles:
-        with suppress(OSError):
-            if str((_PROC / pid / "fd" / handle).readlink()) in _PTY_MASTER:
-                return True
-    return False
+def _masters(pid: str) -> frozenset[bytes]:
+    """Return the terminals that the process can show, by their numbers."""
+    found = set()
+    with suppress(OSError):
+        for handle in os.listdir(_PROC / pid / "fd"):
+            with suppress(OSError):
+                if str((_PROC / pid / "fd" / handle).readlink()) in _PTY_MASTER:
+                    told = _read(_PROC / pid / "fdinfo" / handle).splitlines()
+                    found |= {line for line in told if line.startswith(b"tty-index:")}
+    return frozenset(found)
 
 
 def _read(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_MAX_BYTES)
+
+
+# What a careless terminal has left open in everything that it starts, and so in us.
+_inherited = _masters("self")

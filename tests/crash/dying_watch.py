@@ -1,0 +1,31 @@
+"""A real `pynchy watch` that kills itself (-9) at a chosen step of what it writes and types."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.crash.dying import HOST, Death
+
+from agent_runner.asking.mailbox import Mailbox
+from pynchy.__main__ import main as run_command
+from pynchy.terminals.pump import Pump
+from pynchy.terminals.watching import TitleWatch
+
+_STEPS = (
+    (TitleWatch, "titled"),
+    (Mailbox, "send"),
+    (Mailbox, "claim"),
+    (Pump, "type_line"),
+    (Mailbox, "passed_on"),
+)
+
+
+def main() -> None:
+    """Run the command that follows the order."""
+    order = json.loads(sys.argv.pop(1))
+    step = (order["step"][0], order["step"][1]) if order["step"] else None
+    death = Death(Path(order["notes"]), step, HOST)
+    for owner, name in _STEPS:
+        death.around(owner, name)
+    death.within_create()
+    run_command()
