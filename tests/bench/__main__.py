@@ -21,6 +21,7 @@ from tests.bench import (
     slack,
     status,
     terminal,
+    typing,
 )
 from tests.bench.figures import Line, as_json, as_table
 
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "terminal": terminal.measure,
     "foreign": foreign.measure,
     "desktop": desktop.measure,
+    "typing": typing.measure,
 }
 
 
