@@ -281,6 +281,18 @@ class OpenCodeSourceSettings(Table):
         return tuple(dict.fromkeys(url.rstrip("/") for url in urls))
 
 
+class PhuxSourceSettings(Table):
+    """phux, a terminal multiplexer: where people are asked what its programs ask."""
+
+    group: GroupKey = Field(description='the name of a group, such as "web-team"')
+    command: Argument = Field(
+        default="phux", min_length=1, description='a program, such as "/opt/phux/bin/phux"'
+    )
+    socket: FolderPath | None = Field(
+        default=None, description='an absolute path, such as "/run/user/1000/phux/phux.sock"'
+    )
+
+
 class SourcesSettings(Table):
     """Agents that pynchy has not started, and whose questions it carries all the same."""
 
@@ -288,6 +300,7 @@ class SourcesSettings(Table):
     opencode: OpenCodeSourceSettings | None = Field(
         default=None, description="a table, [sources.opencode]"
     )
+    phux: PhuxSourceSettings | None = Field(default=None, description="a table, [sources.phux]")
 
     def secrets(self) -> tuple[str, ...]:
         """Return the environment variables that hold secrets, which no agent may see."""
