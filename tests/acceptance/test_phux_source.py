@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.acceptance.conftest import StartHost
-from tests.acceptance.support import Host, Json, MailboxAgent
+from tests.acceptance.support import Host, Json, MailboxAgent, agent_of
 from tests.standins.phux import UNKNOWN, PhuxStandIn, refusal
 from tests.waiting import until
 
@@ -434,3 +434,38 @@ async def test_a_table_that_is_taken_away_ends_its_questions(host: Host, phux: P
     reason = "[sources.phux] is not in the settings any more"
     assert (await ended(host, question))[:2] == ("cleared", reason)
     assert not phux.watchers(PANE)
+
+
+async def test_an_agent_in_a_terminal_of_phux_is_reported_and_not_asked_twice(
+    host: Host, phux: PhuxStandIn
+) -> None:
+    path = f"{phux.folder}:/usr/bin:/bin"
+    in_phux = {"PHUX_TERMINAL_ID": "9", "PATH": path}
+    async with agent_of(host, GROUP, **in_phux) as agent:
+        asking = agent.asking("Ship it?")
+        [question] = await host.listed(1, GROUP)
+        [report] = await until(lambda: phux.calls("ask"), "the report")
+
+        name = f"pynchy:{GROUP}:{question['request_id']}"
+        suggested = ["--suggest=Yes", "--suggest=No"]
+        assert report == ["ask", f"--id={name}", *suggested, "--", PANE, "Ship it?"]
+        phux.report(PANE, "Ship it?", "Yes", "No", id=name)
+        host.answer(question["short_id"], "Yes")
+        assert "Yes" in await asking
+
+    assert len(host.history()) == 1
+
+
+async def test_nothing_is_reported_where_the_settings_say_so(
+    start_host: StartHost, phux: PhuxStandIn
+) -> None:
+    host = await start_host(settings(phux, "report_to_phux = false"))
+    in_phux = {"PHUX_TERMINAL_ID": "9", "PATH": f"{phux.folder}:/usr/bin:/bin"}
+
+    async with agent_of(host, GROUP, **in_phux) as agent:
+        asking = agent.asking("Ship it?")
+        [question] = await host.listed(1, GROUP)
+        host.answer(question["short_id"], "Yes")
+        assert "Yes" in await asking
+
+    assert phux.calls("ask") == []

@@ -322,6 +322,7 @@ class Settings(Table):
     max_open_per_group: Count = 1000
     max_open_size_per_group: Size = 32 * 1024**2
     max_resumes: Count = 4
+    report_to_phux: bool = Field(default=True, strict=True, description="true or false")
     requests_per_second: PerSecond = 50
     request_burst: Count = 200
     retention: RetentionSettings = Field(
