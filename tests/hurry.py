@@ -10,7 +10,7 @@ from pynchy.channels.slack import connection, posting, web
 from pynchy.http import hooks
 from pynchy.ipc import watcher
 from pynchy.launchers import jobs
-from pynchy.sources import codex, running
+from pynchy.sources import codex, phux, running
 from pynchy.tracking import tracker
 
 # Whoever waits for the next look or the next attempt waits a tenth of the usual time.
@@ -30,6 +30,7 @@ def hurry(*, rescans: bool = True) -> None:
         watcher.RESCAN_SECONDS *= PACE
     jobs._ADOPTED_POLL_SECONDS *= PACE  # noqa: SLF001
     codex._PAUSE_SECONDS *= PACE  # noqa: SLF001
+    phux._LOOK_SECONDS *= PACE  # noqa: SLF001
     running._RETRY_SECONDS *= PACE  # noqa: SLF001
     running._RESTART_SECONDS *= PACE  # noqa: SLF001
     connection._RETRY_SECONDS *= PACE  # noqa: SLF001

@@ -24,6 +24,7 @@ from pynchy.bridge.deliver import Delivery, DeliveryLimits, MailboxRoute
 from pynchy.bridge.expire import Expiry
 from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.permissions import PermissionRules
+from pynchy.bridge.phux import PhuxRoute
 from pynchy.bridge.resume import LateDelivery, LateSettings
 from pynchy.bridge.retention import Retention
 from pynchy.bridge.terminals import TerminalRoute
@@ -40,7 +41,7 @@ from pynchy.pending.index import PendingIndex, ShortIds
 from pynchy.permissions.rulebook import RuleBook
 from pynchy.safe_folder import Folder
 from pynchy.session import Session
-from pynchy.sources.base import CLAUDE_TERMINAL, HELD_SOURCES, MAILBOX, AnswerRoute
+from pynchy.sources.base import CLAUDE_TERMINAL, HELD_SOURCES, MAILBOX, AnswerRoute, KeptRoute
 from pynchy.tracking.control import SessionControl
 from pynchy.tracking.liveness import Liveness
 from pynchy.tracking.redelivery import LostAnswers
@@ -102,7 +103,10 @@ class Core:
         self.typed = TerminalRoute(self.ledger, self.mailboxes, lost, self.late, limits)
         self.connected = ConnectedRoute(self.ledger)
         self.rejoined = RejoinedRoute(self.ledger)
-        held = dict.fromkeys(HELD_SOURCES, self.rejoined)
+        self.phux = PhuxRoute(self.ledger)
+        rejoined = dict.fromkeys(HELD_SOURCES, self.rejoined)
+        held: dict[str, KeptRoute] = {**rejoined, wire.PHUX: self.phux}
+        self.held = held
         terminals = {CLAUDE_TERMINAL: self.connected, **held}
         ours: dict[str, AnswerRoute] = {MAILBOX: route, wire.TERMINAL: self.typed, **terminals}
         routes = {**ours, **context.routes}

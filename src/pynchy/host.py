@@ -45,6 +45,7 @@ from pynchy.pending.files import FileStore
 from pynchy.session import Session
 from pynchy.sources.base import HELD_SOURCES, Source, SourceServices, let_go
 from pynchy.sources.codex import CodexSource
+from pynchy.sources.phux import PhuxSource
 from pynchy.sources.running import RunningSources, keep_trying
 from pynchy.tracking.control import SESSION_PREFIX
 from pynchy.wire import DESK_ANSWER
@@ -158,7 +159,7 @@ class Host:
         core = self._core
         for name in HELD_SOURCES.keys() - self._sources.names:
             why = f"{HELD_SOURCES[name]} is not in the settings any more"
-            work = partial(let_go, name, core.rejoined, core.index, core.ask_handler, why)
+            work = partial(let_go, name, core.held[name], core.index, core.ask_handler, why)
             tasks.create_task(keep_trying(work, "source.not_let_go"), name=f"end {name}")
 
     async def _guard_folder(self) -> None:
@@ -294,6 +295,8 @@ class Host:
             made.append(CodexSource(tables.codex, core.rejoined, core.index, environ))
         if tables.opencode is not None:
             made.append(_opencode(tables.opencode, core, self._clock.now))
+        if tables.phux is not None:
+            made.append(PhuxSource(tables.phux, core.phux, core.index, core.ledger.find, environ))
         return made
 
     def _make_launchers(self, environ: Mapping[str, str]) -> dict[GroupName, Launcher]:

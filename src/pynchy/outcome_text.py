@@ -16,7 +16,7 @@ from pynchy.model import (
     State,
 )
 from pynchy.permissions.card import describe_call, is_granted
-from pynchy.wire import TERMINAL, edited_input, ending_of, timestamp
+from pynchy.wire import PHUX, TERMINAL, edited_input, ending_of, timestamp
 
 _OPENING = (
     "Before this session stopped, you {asked} at {when} (request {request_id}). "
@@ -119,7 +119,7 @@ def delivery_note(pending: PendingQuestion) -> str:
 def _way_note(pending: PendingQuestion) -> str:
     if pending.ending is None or not pending.resumes:
         return ""
-    if pending.source == TERMINAL:
+    if pending.source in {PHUX, TERMINAL}:
         is_typed = pending.delivered is DeliveryPath.LIVE
         return f"The answer {pending.late.error}." if pending.late.error and not is_typed else ""
     how = "was parked" if pending.parked else "had stopped"

@@ -20,6 +20,7 @@ from pynchy.config import (
     GroupSettings,
     LauncherSettings,
     OpenCodeSourceSettings,
+    PhuxSourceSettings,
     Settings,
     SlackChannelSettings,
     example_settings,
@@ -270,6 +271,10 @@ def test_the_example_shows_the_defaults(file: Path) -> None:
         group="example"
     )
     assert settings.sources.opencode == OpenCodeSourceSettings(group="example")
+    assert settings.sources.phux is not None
+    assert settings.sources.phux.model_copy(update={"socket": None}) == PhuxSourceSettings(
+        group="example"
+    )
     own = {"groups": {}, "channels": Settings().channels, "sources": Settings().sources}
     assert settings.model_copy(update=own) == Settings()
     assert group.model_copy(update={"launcher": None, "agent_uid": None}) == GroupSettings()

@@ -16,8 +16,8 @@ from pynchy.errors import ConfigError
 
 TOP = """\
 = allowed: answer_ttl, channels, groups, http, lease_ttl, max_open_per_group,
-      max_open_size_per_group, max_resumes, receipt_grace, request_burst, requests_per_second,
-      retention, send_timeout, show_patience, sources, wait_timeout"""
+      max_open_size_per_group, max_resumes, receipt_grace, report_to_phux, request_burst,
+      requests_per_second, retention, send_timeout, show_patience, sources, wait_timeout"""
 
 
 class _Chatty(ChannelSettings):

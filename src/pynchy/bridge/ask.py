@@ -371,4 +371,5 @@ def _greeting(settings: Settings, name: GroupName) -> bytes:
         park_after_seconds=group.park_after.total_seconds() if parks else None,
         ask_with=group.ask_with if built_in else None,
         desk_answers=group.desk_answers,
+        phux_prefix=f"pynchy:{name}" if settings.report_to_phux else None,
     )

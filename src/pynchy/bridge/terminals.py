@@ -20,9 +20,9 @@ from pynchy.bridge.resume import LateDelivery
 from pynchy.ipc.base import GroupMailbox, MailboxDirectory
 from pynchy.model import DeliveryPath, GroupName, PendingQuestion, State
 from pynchy.pending.base import Key, OpenQuestions, QuestionObserver
-from pynchy.sources.base import MAILBOX, PHUX, SourceHandler, Unreachable, open_of
+from pynchy.sources.base import MAILBOX, SourceHandler, Unreachable, open_of
 from pynchy.tracking.redelivery import LostAnswers
-from pynchy.wire import TERMINAL
+from pynchy.wire import PHUX, TERMINAL
 
 ASKED_ITSELF = "the agent has asked it in another way"
 _LOOK_SECONDS = 1.0

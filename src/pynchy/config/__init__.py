@@ -31,6 +31,7 @@ from pynchy.config.models import (
     LauncherSettings,
     OpenCodeSourceSettings,
     PermissionSettings,
+    PhuxSourceSettings,
     RetentionSettings,
     Settings,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "LauncherSettings",
     "OpenCodeSourceSettings",
     "PermissionSettings",
+    "PhuxSourceSettings",
     "RetentionSettings",
     "Settings",
     "Size",

@@ -48,7 +48,8 @@ def _routes(settings: Settings, known: Collection[str]) -> Iterator[SettingProbl
 
 
 def _sources(settings: Settings) -> Iterator[SettingProblem]:
-    tables = {"codex": settings.sources.codex, "opencode": settings.sources.opencode}
+    sources = settings.sources
+    tables = {"codex": sources.codex, "opencode": sources.opencode, "phux": sources.phux}
     for name, table in tables.items():
         if table is not None and table.group not in settings.groups:
             yield SettingProblem(

@@ -281,6 +281,18 @@ class OpenCodeSourceSettings(Table):
         return tuple(dict.fromkeys(url.rstrip("/") for url in urls))
 
 
+class PhuxSourceSettings(Table):
+    """phux, a terminal multiplexer: where people are asked what its programs ask."""
+
+    group: GroupKey = Field(description='the name of a group, such as "web-team"')
+    command: Argument = Field(
+        default="phux", min_length=1, description='a program, such as "/opt/phux/bin/phux"'
+    )
+    socket: FolderPath | None = Field(
+        default=None, description='an absolute path, such as "/run/user/1000/phux/phux.sock"'
+    )
+
+
 class SourcesSettings(Table):
     """Agents that pynchy has not started, and whose questions it carries all the same."""
 
@@ -288,6 +300,7 @@ class SourcesSettings(Table):
     opencode: OpenCodeSourceSettings | None = Field(
         default=None, description="a table, [sources.opencode]"
     )
+    phux: PhuxSourceSettings | None = Field(default=None, description="a table, [sources.phux]")
 
     def secrets(self) -> tuple[str, ...]:
         """Return the environment variables that hold secrets, which no agent may see."""
@@ -309,6 +322,7 @@ class Settings(Table):
     max_open_per_group: Count = 1000
     max_open_size_per_group: Size = 32 * 1024**2
     max_resumes: Count = 4
+    report_to_phux: bool = Field(default=True, strict=True, description="true or false")
     requests_per_second: PerSecond = 50
     request_burst: Count = 200
     retention: RetentionSettings = Field(

@@ -18,14 +18,18 @@ from pynchy.calls import ToolCall
 from pynchy.events import Event
 from pynchy.model import GroupName, Kind, PendingQuestion, Question, RequestId, SessionId, Urgency
 from pynchy.pending.base import Key, OpenQuestions
+from pynchy.wire import PHUX
 
 MAILBOX = ""
 CLAUDE_TERMINAL = "claude-terminal"
 CODEX_TERMINAL = "codex-terminal"
 OPENCODE = "opencode"
-PHUX = "phux"
 # Their programs keep a question while we are away; by name, with the table that sets each up.
-HELD_SOURCES = {CODEX_TERMINAL: "[sources.codex]", OPENCODE: "[sources.opencode]"}
+HELD_SOURCES = {
+    CODEX_TERMINAL: "[sources.codex]",
+    OPENCODE: "[sources.opencode]",
+    PHUX: "[sources.phux]",
+}
 NO_SESSION = SessionId("")
 # Questions of one source that are open. Each is a card; more than that is no person's day.
 MAX_OPEN = 64
@@ -74,14 +78,47 @@ class HeldConnection:
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class HeldRoute(AnswerRoute, Protocol):
-    """The way back to programs that keep a question while we are away, and show it again."""
+class KeptRoute(AnswerRoute, Protocol):
+    """The way back to programs that keep a question while we are away."""
+
+    def lose(self, key: Key) -> None:
+        """The program does not wait for it any more: an answer would reach nobody."""
+
+
+class HeldRoute(KeptRoute, Protocol):
+    """The way back to programs that show such a question again."""
 
     def connection(self, key: Key) -> AbstractContextManager[HeldConnection]:
         """Take it that the program waits for the question's end for as long as this lasts."""
 
-    def lose(self, key: Key) -> None:
-        """The program does not wait for it any more: an answer would reach nobody."""
+
+class Typed(StrEnum):
+    """What became of an answer that was to be typed."""
+
+    YES = "typed"
+    NO = "was not typed"
+    MAYBE = "may have been typed"
+
+
+@dataclass(frozen=True, slots=True)
+class TypingResult:
+    """What became of it, and why it was not typed, or why nobody can tell."""
+
+    typed: Typed
+    why: str = ""
+
+
+class Typist(Protocol):
+    """Types answers into terminals."""
+
+    async def type_answer(self, pending: PendingQuestion) -> TypingResult:
+        """Type the answer, if the very question still stands. Called once for each question."""
+
+
+class TypingRoute(KeptRoute, Protocol):
+    """The way back to programs whose answer is typed. Nothing is typed without a typist."""
+
+    typist: Typist | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +264,7 @@ def open_of(index: OpenQuestions, source: str) -> list[PendingQuestion]:
 
 
 async def end(
-    route: HeldRoute, handler: SourceHandler, pending: PendingQuestion, reason: str
+    route: KeptRoute, handler: SourceHandler, pending: PendingQuestion, reason: str
 ) -> None:
     """End a question that is not asked any more; an answer to it reaches nobody."""
     if pending.ending is None:
@@ -237,7 +274,7 @@ async def end(
 
 
 async def let_go(
-    source: str, route: HeldRoute, index: OpenQuestions, handler: SourceHandler, reason: str
+    source: str, route: KeptRoute, index: OpenQuestions, handler: SourceHandler, reason: str
 ) -> None:
     """End all that a source has asked: it asks no more."""
     for pending in open_of(index, source):

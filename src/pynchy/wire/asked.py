@@ -59,7 +59,7 @@ def _option(value: object) -> object:
     return {"label": value} if isinstance(value, str) else value
 
 
-def _as_seen(label: str) -> str:
+def as_seen(label: str) -> str:
     """Return what a person can tell of a label: neither case, kinds of space nor what is hidden."""
     seen = unicodedata.normalize("NFC", strip_hidden(label)).casefold()
     return " ".join(seen.split())
@@ -87,7 +87,7 @@ class QuestionIn(Incoming):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> QuestionIn:
-        labels = [_as_seen(option.label) for option in self.options or ()]
+        labels = [as_seen(option.label) for option in self.options or ()]
         if len(set(labels)) != len(labels):
             raise ValueError(
                 "option labels must differ from each other in more than case, spaces and hidden"

@@ -23,6 +23,8 @@ from pynchy.model import (
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 # The source of what a terminal's title asks, by the mailbox: the answer is typed there.
 TERMINAL = "terminal"
+# The source of what phux, a terminal multiplexer, tells that a program asks: it is typed, too.
+PHUX = "phux"
 VERSION = 1
 
 

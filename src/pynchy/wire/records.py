@@ -324,12 +324,14 @@ def host_json(
     park_after_seconds: float | None = None,
     ask_with: str | None = None,
     desk_answers: bool = False,
+    phux_prefix: str | None = None,
 ) -> bytes:
     """Return what the host tells every agent of its group; what does not apply is left out."""
     optional = {
         "park_after_seconds": park_after_seconds,
         "ask_with": ask_with,
         "desk_answers": desk_answers or None,
+        "phux_prefix": phux_prefix,
     }
     told = {name: value for name, value in optional.items() if value is not None}
     return dump({"v": VERSION, "wait_seconds": wait_seconds, **told})

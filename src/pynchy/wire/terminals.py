@@ -1,9 +1,10 @@
-"""What programs in a terminal tell, checked once: the daemon of Codex, and Claude Code's hooks."""
+"""What programs in a terminal tell, checked once: Codex's daemon, Claude Code's hooks, and phux."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -11,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic_core import from_json
 
 from pynchy.errors import MalformedRequest
-from pynchy.model import Question
-from pynchy.wire.asked import Incoming, Label, OptionIn, QuestionIn, SessionIdText
+from pynchy.model import Option, Question
+from pynchy.phux import Asked
+from pynchy.wire.asked import Incoming, Label, OptionIn, QuestionIn, SessionIdText, as_seen
 from pynchy.wire.requests import MAX_DEPTH, explain, why_unusable
 
 Model = TypeVar("Model", bound=Incoming)
@@ -21,6 +23,11 @@ RpcId = Annotated[int, Field(ge=-(2**63), lt=2**63)] | Annotated[str, Field(max_
 CodexId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$")]
 # A turn of a thread holds its items, and those what they are made of.
 _MAX_TURN_DEPTH = 2 * MAX_DEPTH
+_MAX_LABEL = 500
+_MAX_OPTIONS = 16
+_MAX_ASK_ID = 128
+# What ends a line or more in a terminal, and what cannot be an argument of a program.
+_UNTYPABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class CodexMessage(Incoming):
@@ -102,6 +109,87 @@ class CodexQuestions(Incoming):
     """The questions of one call."""
 
     questions: Annotated[list[CodexQuestion], Field(min_length=1, max_length=4)]
+
+
+class PhuxLine(Incoming):
+    """One line of `phux watch --json`; what else it tells is not ours to know."""
+
+    event: Annotated[str, Field(max_length=100)]
+    terminal: Annotated[str, Field(max_length=200)] = ""
+    title: str | None = None
+    id: str | None = None
+    question: str | None = None
+    suggestions: list[str] | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked, if that is what the line tells of."""
+        return Asked(self.id or "", self.question or "", tuple(self.suggestions or ()))
+
+
+class PhuxList(Incoming):
+    """What `phux ls --json` tells; an older one does not name its terminals."""
+
+    terminals: list[str] | None = None
+
+
+class PhuxScreen(Incoming):
+    """What `phux snapshot --json` tells; an older one does not tell the title."""
+
+    title: str | None = None
+
+
+class PhuxRefusal(Incoming):
+    """Why phux did not do what it was told to; `code` is meant to be gone by."""
+
+    code: Annotated[str, Field(max_length=100)]
+    message: str = ""
+
+
+class PhuxError(Incoming):
+    """What phux writes where it fails."""
+
+    error: PhuxRefusal
+
+
+PhuxModel = TypeVar("PhuxModel", PhuxLine, PhuxList, PhuxScreen, PhuxError)
+
+
+def read_phux(model: type[PhuxModel], data: bytes) -> PhuxModel:
+    """Return what phux has written. Raise MalformedRequest if it is something else."""
+    try:
+        return model.model_validate(from_json(data, allow_inf_nan=False))
+    except ValidationError as exc:
+        raise MalformedRequest(f"not what phux writes: {explain(exc)}") from exc
+    except ValueError as exc:
+        raise MalformedRequest(f"not JSON: {exc}") from exc
+
+
+def phux_question(asked: Asked) -> Question:
+    """Return what is asked as the host knows it. Raise MalformedRequest if it is nothing.
+
+    A suggestion that nobody could choose is left out: an empty one, one that is too long, or one
+    that looks like another. The value of an option is what the program offered, to the letter.
+    """
+    labels = {as_seen(one): one for one in reversed(asked.suggestions) if _is_label(one)}
+    kept = [one for one in dict.fromkeys(asked.suggestions) if labels.get(as_seen(one)) == one]
+    try:
+        text = QuestionIn.model_validate({"question": asked.question}).question
+    except ValidationError as exc:
+        raise MalformedRequest(f"nothing that can be asked: {explain(exc)}") from exc
+    options = [Option(one.strip(), value=one) for one in kept]
+    return Question(text, options=tuple(options[:_MAX_OPTIONS]))
+
+
+def _is_label(suggestion: str) -> bool:
+    is_short = len(suggestion) <= _MAX_LABEL
+    return is_short and bool(as_seen(suggestion)) and not _UNTYPABLE.search(suggestion)
+
+
+def phux_ask_id(asked: Asked) -> str:
+    """Return what the program calls what it asks; empty for what no command could name."""
+    is_usable = len(asked.id) <= _MAX_ASK_ID and not _UNTYPABLE.search(asked.id)
+    return asked.id if is_usable else ""
 
 
 def read_codex_message(data: bytes) -> CodexMessage:

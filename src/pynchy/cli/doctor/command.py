@@ -78,7 +78,7 @@ def doctor_command(
 
     Where `pynchy connect` has connected an agent program, its MCP server is started as the program
     would start it, and asked for its tools. With [sources.codex] the background server of a
-    terminal's Codex is asked for its version.
+    terminal's Codex is asked for its version, with [sources.phux] phux for its terminals.
 
     With --gate a connected Claude Code is run in a terminal of its own, with an empty home and a
     model of ours on this machine: it asks a question, and must wait for the answer.

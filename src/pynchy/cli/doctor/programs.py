@@ -20,7 +20,12 @@ from pynchy.cli.connect.document import read_document
 from pynchy.cli.connect.plan import open_text
 from pynchy.cli.connect.programs import Format, claude_settings
 from pynchy.cli.doctor.gate import GateTrial, NotTried
-from pynchy.config import CodexSourceSettings, OpenCodeSourceSettings, Settings
+from pynchy.config import (
+    CodexSourceSettings,
+    OpenCodeSourceSettings,
+    PhuxSourceSettings,
+    Settings,
+)
 from pynchy.errors import ConfigError
 from pynchy.findings import Finding, fine, problem, warning
 from pynchy.launchers.box_folders import safe_search
@@ -31,6 +36,7 @@ from pynchy.sources.codex_daemon import (
     codex_home,
     find_codex,
 )
+from pynchy.sources.phux_program import PhuxFailed, PhuxMissing, PhuxNotRunning, PhuxProgram
 
 _CHECK = "Claude Code"
 GATE = "Claude Code's gate"
@@ -181,6 +187,24 @@ def check_sources(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
         yield from _check_codex(settings.sources.codex, environ)
     if settings.sources.opencode is not None:
         yield from _check_opencode(settings.sources.opencode, environ)
+    if settings.sources.phux is not None:
+        yield from _check_phux(settings.sources.phux, environ)
+
+
+def _check_phux(table: PhuxSourceSettings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    asks = f"what is asked in its terminals is asked in group {table.group}, too"
+    program = PhuxProgram(table.command, table.socket, environ)
+    try:
+        count = len(asyncio.run(program.terminals()))
+    except PhuxMissing as exc:
+        fix = "install phux, or name the program: command in [sources.phux]"
+        yield problem("phux", str(exc), fix)
+    except PhuxNotRunning:
+        yield fine("phux", f"no server of it runs; once one does, {asks}")
+    except PhuxFailed as exc:
+        yield problem("phux", str(exc), "look what phux ls --json says, or update phux")
+    else:
+        yield fine("phux", f"{count} terminal{'' if count == 1 else 's'}; {asks}")
 
 
 def _check_opencode(table: OpenCodeSourceSettings, environ: Mapping[str, str]) -> Iterator[Finding]:

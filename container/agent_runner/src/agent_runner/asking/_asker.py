@@ -6,6 +6,7 @@ brings the answer when it has come. Between the receipt and the return of a Resu
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -82,6 +83,7 @@ class Asker:
         self._taken: set[RequestId] = set()
         self._in_hand: list[RequestId] = []
         self._unsent: set[RequestId] = set()
+        self._reported: set[RequestId] = set()
         self._noted: set[str] = set()
         self._known_responses: set[str] = set()
 
@@ -310,6 +312,17 @@ class Asker:
         self._unsent.add(request.request_id)
         await finish_in_thread(partial(self._mailbox.send, f"{request.request_id}.json", data))
         self._unsent.discard(request.request_id)
+        self._report(request)
+
+    def _report(self, request: Request) -> None:
+        """Let phux know of it, where this runs in a terminal of phux. Nobody waits for that."""
+        if "PHUX_TERMINAL_ID" not in os.environ or request.request_id in self._reported:
+            return
+        self._reported.add(request.request_id)
+        if prefix := self._mailbox.phux_prefix():
+            from agent_runner.asking import phux  # noqa: PLC0415 - hardly anybody needs it
+
+            phux.report(prefix, request, os.environ)
 
     async def _send_about(self, type_: str, request_id: RequestId) -> None:
         await finish_in_thread(partial(self._mailbox.send_about, type_, request_id))

@@ -176,6 +176,10 @@ class Mailbox:
         """Say whether a question may be answered in the terminal of the agent's own client."""
         return self._told().get("desk_answers") is True
 
+    def phux_prefix(self) -> str:
+        """Return what ids begin with under which phux is told of questions; empty: it is not."""
+        return str(self._told().get("phux_prefix") or "")
+
     def _told_seconds(self, name: str) -> float | None:
         seconds = self._told().get(name)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
