@@ -177,7 +177,7 @@ def read_arguments(data: bytes) -> None:
     except _stdio.RpcError as exc:
         _stdio.encode_error(exc)
     else:
-        assert message is None or message.method is not None
+        assert isinstance(message, _stdio.Response) or message.method is not None
     value = _value(data)
     for parse in (arguments.parse_ask, arguments.parse_check, arguments.parse_request_id):
         try:

@@ -20,6 +20,7 @@ from agent_runner.asking import (
     RequestId,
     Result,
     _asker,
+    _heartbeat,
     ask,
 )
 from agent_runner.asking._model import safe_wait
@@ -324,7 +325,7 @@ async def test_a_withdrawal_that_nobody_confirms_is_pending(
 async def test_the_lease_is_renewed_and_put_back_when_swept_away(
     mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_asker, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(_heartbeat, "RENEW_SECONDS", 0.01)
     async with Asker(mailbox.path) as asker:
         await asker.ask(a_request(), wait=False)
         lease = next(mailbox.tasks.glob("*.lease"))
