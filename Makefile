@@ -18,7 +18,7 @@ AGENTS ?= 1
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test compiled test-browser test-install test-terminal test-sandbox test-whatsapp test-agents test-desktop programs chromium tmux dunst bubblewrap npm strace check format prove bench lock clean
+.PHONY: help demo test compiled test-browser test-install test-terminal test-sandbox test-whatsapp test-agents test-desktop programs chromium tmux editors dunst bubblewrap npm strace check format prove bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ define program
 	  { echo "this needs $(1) (Debian: apt-get install $(2))" >&2; exit 1; }
 endef
 
-programs: chromium dunst tmux bubblewrap npm strace ## install what the tests need beside Python (as root, Debian)
+programs: chromium dunst tmux editors bubblewrap npm strace ## install what the tests need beside Python (as root, Debian)
 
 # The shell is Chromium without a window: the same engine for less work. Not every system has it.
 chromium:
@@ -63,6 +63,12 @@ dunst:
 tmux:
 	$(call program,tmux,tmux)
 
+# What people really run in a terminal.
+editors:
+	$(call program,vim,vim)
+	$(call program,less,less)
+	$(call program,top,procps)
+
 bubblewrap:
 	$(call program,bwrap,bubblewrap)
 
@@ -72,7 +78,7 @@ npm:
 strace:
 	$(call program,strace,strace)
 
-test-terminal: $(READY) tmux ## run the tests of the inbox in a real terminal (installs tmux where it may)
+test-terminal: $(READY) tmux editors ## run the tests in a real terminal (installs tmux, vim and less where it may)
 	@$(BIN)/python -m pytest tests/terminal $(PYTEST_ARGS)
 
 test-desktop: $(READY) dunst ## run the tests of popups with a real notification service (installs dunst where it may)

@@ -14,7 +14,10 @@ from tests.waiting import until
 
 
 class Screen:
-    """A program that was started in a terminal of its own; `output` is all that it has written."""
+    """A program that was started in a terminal of its own; `output` is all that it has written.
+
+    `has_ended`: it will write no more.
+    """
 
     def __init__(
         self,
@@ -25,6 +28,7 @@ class Screen:
     ) -> None:
         self.output = bytearray()
         self.code: int | None = None
+        self.has_ended = False
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             try:
@@ -51,6 +55,7 @@ class Screen:
             self.output += data
         else:
             asyncio.get_running_loop().remove_reader(self._master)
+            self.has_ended = True
 
     @property
     def text(self) -> str:

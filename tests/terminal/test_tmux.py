@@ -29,7 +29,11 @@ class Stage:
     """A host, a terminal, and people and agents around it."""
 
     def __init__(self, folder: Path) -> None:
-        self._env = {**os.environ, "PYNCHY_DATA_DIR": str(folder / "data"), "LOGNAME": "ana"}
+        self.env = self._env = {
+            **os.environ,
+            "PYNCHY_DATA_DIR": str(folder / "data"),
+            "LOGNAME": "ana",
+        }
         self.tmux = Tmux(folder / "tmux", self._env)
         self._settings = folder / "pynchy.toml"
         self._settings.write_text("[http]\nport = 0\n")
