@@ -33,6 +33,7 @@ PAGES = (
     "slack",
     "status-bars",
     "terminal",
+    "terminals",
     "whatsapp",
 )
 
