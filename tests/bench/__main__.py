@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.bench import (
     agents,
     desktop,
+    echo,
     foreign,
     inbox,
     latency,
@@ -21,7 +22,6 @@ from tests.bench import (
     slack,
     status,
     terminal,
-    typing,
 )
 from tests.bench.figures import Line, as_json, as_table
 
@@ -38,7 +38,7 @@ PARTS: dict[str, Callable[[Path, bool], list[Line]]] = {
     "terminal": terminal.measure,
     "foreign": foreign.measure,
     "desktop": desktop.measure,
-    "typing": typing.measure,
+    "echo": echo.measure,
 }
 
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-WITH_PYTHON_ALONE = ("latency", "servers", "lookups", "recovery", "slack", "status")
+WITH_PYTHON_ALONE = ("latency", "servers", "lookups", "recovery", "slack", "status", "echo")
 LINES = {
     *("a1", "a2", "a3"),
     *(f"b{server}.{figure}" for server in (1, 2) for figure in range(1, 6)),
     *(f"c{way}.{figure}" for way in (1, 2, 3) for figure in range(1, 4)),
-    *("d1", "d2", "e1", "e2", "g1", "g2", "g3"),
+    *("d1", "d2", "e1", "e2", "g1", "g2", "g3", "n1.1", "n1.2"),
 }
 
 
