@@ -13,6 +13,8 @@ from pynchy.cli.text import clean
 from pynchy.data_dir import DataFolder
 from pynchy.errors import HostError
 
+_INTERPRETERS = ("sh", "bash", "dash", "zsh", "python", "node", "ruby", "perl")
+
 
 @click.command(
     "watch",
@@ -51,6 +53,14 @@ def watch_command(*, data: DataFolder, group: str | None, command: tuple[str, ..
     sys.exit(_watch(ipc_dir, command))
 
 
+def _name_of(command: tuple[str, ...]) -> str:
+    """Return what people call what is run: the script, where its interpreter is named first."""
+    program, *rest = command
+    is_script = bool(rest) and not rest[0].startswith("-") and Path(rest[0]).is_file()
+    named = rest[0] if is_script and Path(program).name.startswith(_INTERPRETERS) else program
+    return Path(named).name
+
+
 def _warn_without_host(data: DataFolder) -> None:
     try:
         data.host()
@@ -67,9 +77,8 @@ def _watch(ipc_dir: Path, command: tuple[str, ...]) -> int:
     from pynchy.sources.terminals import describe_folder  # noqa: PLC0415
     from pynchy.terminals.watching import Names, TitleWatch  # noqa: PLC0415
 
-    watch = TitleWatch(
-        pump, ipc_dir, Names(Path(command[0]).name, describe_folder(str(Path.cwd())))
-    )
+    names = Names(_name_of(command), describe_folder(str(Path.cwd())))
+    watch = TitleWatch(pump, ipc_dir, names)
     watch.start()
     try:
         return pump.run(watch)

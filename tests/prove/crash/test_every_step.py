@@ -19,9 +19,14 @@ LEAST = {LIVE: 38, ACKNOWLEDGED: 65, ENDED_WELL: 65}
 @pytest.mark.parametrize(
     "make", [LIVE, ACKNOWLEDGED, ENDED_WELL], ids=["live", "acknowledge", "exit-0"]
 )
-async def test_a_host_killed_at_any_step_keeps_every_promise(make: Make, tmp_path: Path) -> None:
+async def test_a_host_killed_at_any_step_keeps_every_promise(
+    make: Make, tmp_path: Path, proof: Proof
+) -> None:
     tell = Teller(tmp_path, 8)
     steps = that_matter(make, await tell.steps(make, LEAST[make]))
+    # Of the other two a sample has some, from all over the story: what is told first is the same.
+    every = proof.choose(sample=1 if make is LIVE else 4, prove=1, everything=1)
+    steps = steps[SEED % every :: every]
 
     await tell.sweep((make, (step,)) for step in steps)
 
