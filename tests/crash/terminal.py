@@ -51,6 +51,8 @@ class TerminalStory(Story):
                 self.deaths += 1
                 await self.start(left.pop(0) if left else None)
             ended = await self._answered()
+        if self.deaths < len(steps):  # at what it does when all is over
+            await self.dies()
         self._check(ended)
         assert self.lines == ["Yes"], ended
         return first or self.passed()
