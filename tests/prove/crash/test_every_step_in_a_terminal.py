@@ -26,7 +26,7 @@ async def test_a_host_killed_at_any_step_types_the_answer_once(
 
 async def test_a_watch_killed_at_any_step_types_nothing_twice(tmp_path: Path, proof: Proof) -> None:
     tell = Teller(tmp_path, 4)
-    steps = await tell.steps(DyingWatch, 12)
+    steps = await tell.steps(DyingWatch, 9)
     every = proof.choose(sample=3, prove=1, everything=1)
     steps = steps[SEED % every :: every]
 
