@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
@@ -185,8 +185,15 @@ def row_view(pending: PendingQuestion, ending: Ending) -> RowView:
 
 
 def is_too_long(pending: PendingQuestion) -> bool:
-    """True if the agent wrote more than a list shows of one card."""
-    return _length(pending) > _MAX_LISTED_TEXT
+    """True if the agent wrote more than a list shows of one card.
+
+    Found without rendering it: a group can ask for many such cards every second.
+    """
+    texts = list(_written(pending))
+    return (
+        sum(map(len, texts)) > _MAX_LISTED_TEXT
+        or sum(len(name_all(text)) for text in texts) > MAX_LISTED_HTML
+    )
 
 
 def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView:
@@ -245,13 +252,15 @@ def _then(pending: PendingQuestion) -> str:
 
 def _length(pending: PendingQuestion) -> int:
     """Return how many characters the agent wrote."""
-    return sum(
-        len(q.text)
-        + len(q.header)
-        + sum(map(len, q.default))
-        + sum(len(o.label) + len(o.description) + len(o.preview) for o in q.options)
-        for q in pending.questions
-    )
+    return sum(map(len, _written(pending)))
+
+
+def _written(pending: PendingQuestion) -> Iterator[str]:
+    """Yield every text of the agent's."""
+    for question in pending.questions:
+        yield from (question.text, question.header, *question.default)
+        for option in question.options:
+            yield from (option.label, option.description, option.preview)
 
 
 def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
