@@ -15,13 +15,13 @@ from pynchy.config import OpenCodeSourceSettings
 from pynchy.events import EventKind
 from pynchy.model import Urgency
 from pynchy.sources.base import AgentState
-from pynchy.sources.opencode import source as source_module
 from pynchy.sources.budget import (
     EVENT_COST,
     EventBudget,
     configured_rate,
     found_rate,
 )
+from pynchy.sources.opencode import source as source_module
 from pynchy.sources.opencode.reading import RunningTool, SeenSession, read_id
 from pynchy.sources.opencode.server import (
     EventListener,
