@@ -49,7 +49,7 @@ class AuditLine:
 
 
 @dataclass(eq=False, slots=True)
-class _Subscriber:
+class AuditFeed:
     """One reader. What it has been given it gets in full, also when it is sent home."""
 
     lines: deque[AuditLine] = field(default_factory=deque)
@@ -63,11 +63,13 @@ class _Subscriber:
         return len(self.lines) < _QUEUE and self.waiting_bytes < _QUEUE_BYTES
 
     def give(self, line: AuditLine) -> None:
+        """Let the reader have a line."""
         self.lines.append(line)
         self.waiting_bytes += len(line.data)
         self.wake.set()
 
     def finish(self) -> None:
+        """Tell the reader that no further line comes."""
         self.over = True
         self.wake.set()
 
@@ -82,6 +84,20 @@ class _Subscriber:
         self.waiting_bytes -= len(line.data)
         return line
 
+    async def wait(self) -> bool:
+        """Return True as soon as there is a line, False after the last."""
+        while not self.lines and not self.over:
+            self.wake.clear()
+            await self.wake.wait()
+        return bool(self.lines)
+
+    def take_all(self) -> list[AuditLine]:
+        """Return all lines that are there."""
+        taken = list(self.lines)
+        self.lines.clear()
+        self.waiting_bytes = 0
+        return taken
+
 
 class AuditLog:
     """Appends events to rotated files and passes them on."""
@@ -90,7 +106,7 @@ class AuditLog:
         self._folder = folder
         self._max_bytes = max_bytes
         self._max_files = max_files
-        self._subscribers: set[_Subscriber] = set()
+        self._subscribers: set[AuditFeed] = set()
         self._fd = -1
         self._size = 0
         self._written = 0
@@ -182,7 +198,7 @@ class AuditLog:
 
     async def stream(self, after: int | None) -> AsyncIterator[AuditLine]:
         """Yield what came after that number and then what happens; None for only what happens."""
-        with self._subscribed() as subscriber:
+        with self.feed() as subscriber:
             seen = self._told if after is None else after
             if seen < self._told:
                 async for line in self._read_between(seen, self._told):
@@ -192,8 +208,9 @@ class AuditLog:
                     yield fresh
 
     @contextmanager
-    def _subscribed(self) -> Iterator[_Subscriber]:
-        subscriber = _Subscriber()
+    def feed(self) -> Iterator[AuditFeed]:
+        """Give what is told from now on, to a reader who looks at many lines at a time."""
+        subscriber = AuditFeed()
         self._subscribers.add(subscriber)
         try:
             yield subscriber

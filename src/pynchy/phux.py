@@ -42,6 +42,7 @@ _SEVEN_BITS = 0x7F
 _MORE = 0x80
 # More than anybody can choose from; a frame has room for millions.
 _MAX_READ = 1_000
+_MAX_FIELDS = 10_000
 _MAX_QUESTION, _MAX_ID, _MAX_SUGGESTION, _MAX_SUGGESTIONS = 4_096, 128, 512, 16
 
 Terminal = int | tuple[str, int] | None
@@ -114,8 +115,9 @@ def decode_events(data: bytes) -> list[tuple[Terminal, AgentEvent]]:
 class EventDecoder:
     """Reads events from frames that come in pieces. At most one frame of an event is kept.
 
-    A frame whose content is wrong costs itself alone: `feed` can be called again, and goes on
-    behind it. After a length that cannot be, there is no telling where the next frame begins.
+    A frame whose content is wrong costs itself alone: `feed` can be called again, also without
+    further bytes, and goes on behind it with what came in the same piece. After a length that
+    cannot be, there is no telling where the next frame begins.
     """
 
     def __init__(self) -> None:
@@ -123,14 +125,18 @@ class EventDecoder:
         self._body = bytearray()
         self._missing = 0
         self._is_lost = False
+        self._unread = memoryview(b"")
 
     def feed(self, data: bytes = b"") -> Iterator[tuple[Terminal, AgentEvent]]:
         """Yield what is whole with these bytes. Raise BadFrame."""
-        rest = memoryview(data)
-        while rest or self._is_whole:
+        # Joined only where there are both: a piece of many bad frames is not copied for each.
+        both = self._unread and data
+        self._unread = memoryview(bytes(self._unread) + data if both else data or self._unread)
+        while self._unread or self._is_whole:
             if self._is_lost:
+                self._unread = memoryview(b"")
                 raise BadFrame("the length of an earlier frame could not be: nothing can be read")
-            rest = self._take(rest)
+            self._unread = self._take(self._unread)
             if self._is_whole:
                 is_event, body = self._head[4] == EVENT, bytes(self._body)
                 self._head.clear()
@@ -140,7 +146,7 @@ class EventDecoder:
 
     def end(self) -> None:
         """Raise BadFrame if a frame was begun and not ended."""
-        if self._head:
+        if self._head or self._unread:
             raise BadFrame("the last frame is cut short")
 
     @property
@@ -337,7 +343,9 @@ def _text(value: memoryview) -> str:
 
 def _fields(body: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Yield number and value of each field."""
-    while body:
+    for _ in range(_MAX_FIELDS):
+        if not body:
+            return
         number, body = _read_varint(body)
         if not body or body[0] != _WIRE_TYPE:
             raise BadFrame("a field of a type that is not known")
@@ -346,6 +354,8 @@ def _fields(body: memoryview) -> Iterator[tuple[int, memoryview]]:
             raise BadFrame("a field that is cut short")
         yield number, body[:length]
         body = body[length:]
+    if body:
+        raise BadFrame(f"more than {_MAX_FIELDS} fields")
 
 
 def _read_varint(data: memoryview) -> tuple[int, memoryview]:

@@ -218,6 +218,7 @@ async def test_a_browser_that_is_not_signed_in_sees_how_to_and_nothing_else(
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
         {"Origin": "http://evil.example"},
+        {"Origin": "http://["},
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
         {},

@@ -239,9 +239,8 @@ async def test_empty_pages_show_the_command_that_fills_them(
     await expect(window.page.get_by_text("pynchy answer ID VALUE")).to_be_visible()
 
 
-async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away(
-    host: Host, open_window: OpenWindow
-) -> None:
+async def window_that_notifies(host: Host, open_window: OpenWindow) -> Window:
+    """Open the inbox, and let it notify of what comes as if nobody looked at it."""
     window = await open_window(host, notifies=True, permissions=["notifications"])
     await open_menu(window.page)
     await window.page.get_by_role("button", name="Notify me").click()
@@ -250,6 +249,29 @@ async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away
     await window.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     await window.page.evaluate("document.hasFocus = () => false")
     await window.note_notifications()
+    return window
+
+
+async def test_one_group_filled_the_screen_with_notifications(
+    host: Host, open_window: OpenWindow
+) -> None:
+    window = await window_that_notifies(host, open_window)
+    for number in range(12):
+        ask(host, f"Look {number}?", group="evil")
+    await window.notified("More questions wait in the inbox")
+    await expect(window.cards()).to_have_count(12)
+    ask(host, "Deploy?", group="good")
+    await window.notified("Deploy?")
+
+    shown = await window.page.evaluate("window.shown")
+
+    assert len(shown) == 5 + 1 + 1
+
+
+async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away(
+    host: Host, open_window: OpenWindow
+) -> None:
+    window = await window_that_notifies(host, open_window)
 
     async def titles() -> list[str]:
         found: list[str] = await window.page.evaluate(
@@ -266,7 +288,7 @@ async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away
 
     request_id = ask(host, "Ring?")
     await window.notified("Ring?")
-    assert await titles() == ["release agent asks: Ring?"]
+    assert await titles() == ["team · release agent asks: Ring?"]
     host.answer(request_id, "Yes")
     await until(none, "no notification")
 

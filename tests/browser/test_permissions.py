@@ -174,20 +174,6 @@ async def test_a_file_with_too_many_marks_lost_its_indentation(
     assert "if x:\n    y()\n" in await card.locator(".md").inner_text()
 
 
-async def test_a_wide_table_hides_no_part_of_what_is_to_be_approved(
-    host: Host, open_window: OpenWindow
-) -> None:
-    agent = MailboxAgent(host.group("team"))
-    table = f"| what | how |\n|---|---|\n| all | {'delete' * 60} |"
-    request_id = agent.ask(questions=[], approval={"action": "Clean up?", "details": table})
-    window = await open_window(host, viewport={"width": 390, "height": 800})
-    card = await window.shown(request_id)
-
-    [width, _] = await card.locator("table").evaluate(_BEYOND)
-    assert width == 0
-    assert await window.page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
 async def test_nobody_allows_what_they_have_not_unfolded(
     host: Host, open_window: OpenWindow
 ) -> None:

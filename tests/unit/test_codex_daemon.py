@@ -1,9 +1,11 @@
 """The daemon of a terminal's Codex as an enemy, a stranger, or a program that is out of order."""
 
 import asyncio
+import itertools
 import json
 import socket
 import struct
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,20 @@ from tests.core import make_core, start
 from tests.standins.codex import CodexStandIn
 from tests.waiting import until
 
+from pynchy import wire
 from pynchy.config import CodexSourceSettings, GroupSettings, Settings
 from pynchy.core import Core
 from pynchy.sources import codex, codex_daemon, websocket
+from pynchy.sources.budget import EventBudget
 from pynchy.sources.codex import CodexSource
-from pynchy.sources.codex_daemon import DaemonFailed, DaemonMissing, find_socket, joined
+from pynchy.sources.codex_daemon import (
+    CodexDaemon,
+    DaemonFailed,
+    DaemonMissing,
+    DaemonPace,
+    find_socket,
+    joined,
+)
 from pynchy.sources.websocket import WebSocket, WebSocketError
 from pynchy.testing import FakeChannel, FakeClock
 
@@ -91,6 +102,72 @@ async def test_a_message_that_is_too_large_is_left_out_and_the_next_one_is_read(
     found = await received(frame(b"x" * 200_000), *split, frame(b"small"))
 
     assert found == [b"small", b"it has closed the connection"]
+
+
+async def test_empty_parts_without_end_took_memory_without_end() -> None:
+    parts = [frame(b"", 0x01), *[frame(b"", 0x00) * 1_000] * 30]
+
+    assert await received(*parts) == [b"it sends a message without end"]
+
+
+def of_daemon(data: bytes, pace: DaemonPace) -> CodexDaemon:
+    """Return a connection to a daemon that has said this already, and then ends."""
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    writer: Any = None
+    return CodexDaemon(WebSocket(reader, writer, pace.pay_frame), lambda _: None, pace)
+
+
+@pytest.mark.parametrize("said", [b'{"method":"x"}', b"no JSON"])
+async def test_a_daemon_that_floods_left_others_no_turn(said: bytes) -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.ensure_future(take_turns())
+    with pytest.raises(DaemonFailed):
+        await of_daemon(frame(said) * 300, DaemonPace()).listen()
+    other.cancel()
+
+    assert turns >= 300 // 32
+
+
+@pytest.mark.parametrize(
+    "data",
+    [frame(b'{"method":"x"}') * 400, frame(b"", 0x01) + frame(b"", 0x00) * 5_000],
+    ids=["messages", "parts"],
+)
+async def test_a_daemon_that_goes_on_flooding_is_left(data: bytes) -> None:
+    now = itertools.count(0.0, 0.001)
+    # So slow that it is late from the beginning, by a clock that does not wait.
+    budget = EventBudget(lambda: 0.5, lambda: next(now))
+    budget._late_until = 100.0  # noqa: SLF001 - it has been late for long
+
+    with pytest.raises(DaemonFailed, match="more than can be listened to"):
+        await of_daemon(data, DaemonPace(budget)).listen()
+
+
+async def test_a_large_message_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[int, threading.Thread] = {}
+    read = wire.read_codex_message
+
+    def note(data: bytes) -> wire.CodexMessage:
+        threads[len(data)] = threading.current_thread()
+        return read(data)
+
+    monkeypatch.setattr(wire, "read_codex_message", note)
+    large = b'{"method":"x","params":{"a":[' + b"0," * 50_000 + b"0]}}"
+    small = b'{"method":"x"}'
+    with pytest.raises(DaemonFailed):
+        await of_daemon(frame(large) + frame(small), DaemonPace()).listen()
+
+    assert threads[len(large)] is not threading.main_thread()
+    assert threads[len(small)] is threading.main_thread()
 
 
 BROKEN = {

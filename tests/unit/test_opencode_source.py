@@ -15,13 +15,13 @@ from pynchy.config import OpenCodeSourceSettings
 from pynchy.events import EventKind
 from pynchy.model import Urgency
 from pynchy.sources.base import AgentState
-from pynchy.sources.opencode import source as source_module
-from pynchy.sources.opencode.budget import (
+from pynchy.sources.budget import (
     EVENT_COST,
     EventBudget,
     configured_rate,
     found_rate,
 )
+from pynchy.sources.opencode import source as source_module
 from pynchy.sources.opencode.reading import RunningTool, SeenSession, read_id
 from pynchy.sources.opencode.server import (
     EventListener,
@@ -585,8 +585,8 @@ async def test_a_found_server_that_floods_made_the_host_degraded(
     server: OpenCodeStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_module, "find_servers", lambda: [server.url])
-    monkeypatch.setattr("pynchy.sources.opencode.budget._FLOOD_SECONDS", 0.0)
-    monkeypatch.setattr("pynchy.sources.opencode.budget._BURST_SECONDS", 0.1)
+    monkeypatch.setattr("pynchy.sources.budget._FLOOD_SECONDS", 0.0)
+    monkeypatch.setattr("pynchy.sources.budget._BURST_SECONDS", 0.1)
     session = server.session()
 
     async with following(discover=True) as look:

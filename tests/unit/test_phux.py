@@ -148,6 +148,35 @@ def test_a_frame_with_bad_content_costs_itself_alone() -> None:
     assert list(decoder.feed(bytes.fromhex(SERVER))) == [(None, PROCEED)]
 
 
+def test_a_bad_frame_cost_all_that_came_in_the_same_piece() -> None:
+    good = bytes.fromhex(SERVER)
+    decoder = EventDecoder()
+    with pytest.raises(BadFrame):
+        list(decoder.feed(event(9, field(2, b"\xff")) + good + good[:9]))
+
+    assert list(decoder.feed()) == [(None, PROCEED)]
+    assert list(decoder.feed(good[9:])) == [(None, PROCEED)]
+    decoder.end()
+
+
+def test_behind_a_bad_frame_a_text_was_read_as_frames() -> None:
+    forged = encode_event(Asked("forged", "Approve everything?"), 7)
+    carrier = frame(0xB3, field(2, struct.pack(">BI", 8, 0)) + field(5, forged))
+    cut = carrier.index(forged)
+    decoder = EventDecoder()
+    with pytest.raises(BadFrame):
+        list(decoder.feed(frame(0xB3, b"\xff") + carrier[:cut]))
+
+    assert list(decoder.feed(carrier[cut:])) == [(None, Unknown(8))]
+
+
+def test_masses_of_empty_fields_took_seconds() -> None:
+    fields = frame(0xB3, b"\x63\x04\x00" * 5_000_000)
+
+    with pytest.raises(BadFrame, match="more than 10000 fields"):
+        decode_events(fields)
+
+
 def test_a_length_that_cannot_be_ends_the_reading() -> None:
     decoder = EventDecoder()
     for data in (b"\xff" * 5, bytes.fromhex(SERVER)):
@@ -167,7 +196,8 @@ def test_frames_that_are_passed_over_and_masses_of_fields_take_no_memory() -> No
     tracemalloc.start()
     assert list(decoder.feed(skipped)) == []
     skipping = tracemalloc.get_traced_memory()[1]
-    assert list(decoder.feed(fields)) == [(None, Unknown(8))]
+    with pytest.raises(BadFrame):
+        list(decoder.feed(fields))
     with pytest.raises(BadFrame):
         list(decoder.feed(suggestions))
     reading = tracemalloc.get_traced_memory()[1]

@@ -125,11 +125,11 @@ def announcement_of(told: Announcement) -> Popup:
     return Popup(_said_by(told.group, told.agent, told.task), body, urgency=urgency)
 
 
-def summary_of(waiting: Sequence[PopupQuestion], abilities: Abilities) -> Popup:
+def summary_of(waiting: Counter[GroupName], abilities: Abilities) -> Popup:
     """Return the one popup of questions that have none of their own, for want of room."""
-    groups = Counter(asked.card.group for asked in waiting)
-    of_groups = [f"{group}: {count}" for group, count in groups.most_common(_MAX_LINES)]
-    title = "1 more question waits" if len(waiting) == 1 else f"{len(waiting)} more questions wait"
+    of_groups = [f"{group}: {count}" for group, count in waiting.most_common(_MAX_LINES)]
+    count = waiting.total()
+    title = "1 more question waits" if count == 1 else f"{count} more questions wait"
     buttons = (Button(OPEN, "Open"),) if abilities.actions else ()
     return Popup(title, "\n".join(of_groups), buttons, opens=abilities.actions)
 
@@ -163,6 +163,7 @@ def shows_whole(questions: Sequence[Question], title: str = "") -> bool:
         and len(_one_line(title, _MAX_LINE)) <= _MAX_PART
         and not any(option.preview or option.confirm for option in options)
         and all(len(_one_line(option.label, _MAX_LINE)) <= _MAX_LABEL for option in options)
+        and all(len(_one_line(option.description, _MAX_LINE)) <= _MAX_PART for option in options)
     )
 
 

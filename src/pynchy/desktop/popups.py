@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from pynchy.aio import LockMap
+from pynchy.aio import LockMap, finish
+from pynchy.desktop.announcement_popups import AnnouncementPopups
 from pynchy.desktop.backend import (
     Backend,
     Happening,
@@ -23,34 +23,29 @@ from pynchy.desktop.backend import (
     ServiceReady,
     TextWritten,
 )
+from pynchy.desktop.places import PopupPlaces
 from pynchy.desktop.popup import (
     BODY,
     OPEN,
     Popup,
     PopupKey,
     PopupQuestion,
-    announcement_of,
     choice_of,
     hint_of,
     implied_choice,
     notice_of,
     popup_of,
-    summary_of,
 )
 from pynchy.desktop.popup_ids import PopupIds
+from pynchy.desktop.summary_popup import SummaryPopup
 from pynchy.errors import CannotShow, ChannelUnavailable, NotShown
 from pynchy.events import Announcement
-from pynchy.fair_order import fair_order, urgency_rank
-from pynchy.model import Answer, GroupName, RequestId
+from pynchy.fair_order import urgency_rank
+from pynchy.model import Answer
 
 log = logging.getLogger(__name__)
 
 NO_BUTTONS = "the notification service shows no buttons, so nobody can answer there"
-MAX_POPUPS = 20
-MAX_POPUPS_OF_GROUP = 5
-MAX_ANNOUNCEMENTS_OF_GROUP = 2
-# No question's key.
-_SUMMARY = (GroupName(""), RequestId("summary"))
 _CLOSES_ITSELF_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
 _RETRY_MAX_SECONDS = 60.0
@@ -91,9 +86,8 @@ class _Shown:
     """What is known of a question's popup.
 
     `is_ours`: this connection has shown it, and hears of it. `is_busy`: an answer is on its way.
-    `has_place`: it may be on the screen, until the person closes it. `waits`: there was no place
-    for it, and the summary counts it. `failed`: the service did not take it just now.
-    `pressed_at` is when the person last did something to it, by the loop's clock.
+    `failed`: the service did not take it just now. `pressed_at` is when the person last did
+    something to it, by the loop's clock.
     """
 
     asked: PopupQuestion
@@ -101,8 +95,6 @@ class _Shown:
     is_ours: bool = False
     is_busy: bool = False
     is_hint: bool = False
-    has_place: bool = False
-    waits: bool = False
     failed: bool = False
     is_reminded: bool = False
     pressed_at: float = float("-inf")
@@ -127,15 +119,18 @@ class Popups:
         self._stale: dict[PopupKey, str] = {}
         self._locks: LockMap[PopupKey] = LockMap()
         self._tasks: asyncio.TaskGroup | None = None
-        self._summary_id = ""
-        self._summary_lock = asyncio.Lock()
+        # Who may be on the screen until a person closes it, and whom the summary counts.
+        self._places = PopupPlaces()
+        self._summary = SummaryPopup(backend, ids, self._places)
+        self._fill_lock = asyncio.Lock()
+        self._fill_waits = False
         self._is_filling = False
-        self._announced: dict[GroupName, deque[str]] = {}
+        self._announced = AnnouncementPopups(backend)
 
     async def restore(self, asked: Iterable[PopupQuestion]) -> None:
         """Know the questions that were shown before a restart; all other popups go away."""
         kept = await asyncio.to_thread(self._ids.load)
-        self._summary_id = kept.pop(_SUMMARY, "")
+        self._summary.restore(kept)
         for one in asked:
             if one.key not in self._shown:
                 self._shown[one.key] = _Shown(one, kept.get(one.key, ""))
@@ -163,13 +158,13 @@ class Popups:
                 await self._place(known)
             if not self._backend.abilities.actions:
                 raise OnlyHint(NO_BUTTONS)
-        return known.popup_id if not known.waits else await self._summarise() or known.popup_id
+        if not self._places.waits(asked.key):
+            return known.popup_id
+        return await self._summary.tell() or known.popup_id
 
     async def announce(self, told: Announcement) -> None:
         """Show what wants no answer, in place of the group's oldest. Raise ChannelUnavailable."""
-        ids = self._announced.setdefault(told.group, deque())
-        oldest = ids.popleft() if len(ids) == MAX_ANNOUNCEMENTS_OF_GROUP else ""
-        ids.append(await self._backend.show(announcement_of(told), oldest))
+        await self._announced.show(told)
 
     def know(self, asked: PopupQuestion) -> None:
         """Show the question as soon as there is a service."""
@@ -179,6 +174,7 @@ class Popups:
         """Take the question's popup away: it is over. Raise ChannelUnavailable."""
         async with self._locks.of(key):
             known = self._shown.pop(key, None)
+            self._places.leave(key)
             if known is not None and known.popup_id:
                 # Until it is surely gone, its id is kept, and nobody takes it for an open one.
                 self._stale[key] = known.popup_id
@@ -188,43 +184,32 @@ class Popups:
         with suppress(ChannelUnavailable):
             await self._fill()
 
-    def _give_place(self, known: _Shown) -> None:
-        """Let the popup be on the screen, or wait: one group must not fill the screen."""
-        if not known.has_place:
-            placed = [other.asked.card.group for other in self._shown.values() if other.has_place]
-            of_group = placed.count(known.asked.card.group)
-            known.has_place = len(placed) < MAX_POPUPS and of_group < MAX_POPUPS_OF_GROUP
-        known.waits = not known.has_place
-
     async def _fill(self) -> None:
-        """Show what has waited for a place, the groups in turns, and tell how many still wait."""
-        for known in self._waiting():
-            async with self._locks.of(known.asked.key):
-                if self._shown.get(known.asked.key) is known and known.waits:
-                    await self._place(known)
-        await self._summarise()
+        """Show what has waited for a place, and tell how many still wait.
 
-    def _waiting(self) -> list[_Shown]:
-        """Return what has no popup of its own: the most urgent first, the groups in turns."""
-        return fair_order(
-            (known for known in self._shown.values() if known.waits),
-            lambda known: urgency_rank(known.asked.card.urgency),
-            lambda known: known.asked.card.group,
-        )
+        Who comes while another one waits to do so leaves it to that one.
+        """
+        if self._fill_waits:
+            return
+        self._fill_waits = True
+        try:
+            await self._fill_lock.acquire()
+        finally:
+            self._fill_waits = False
+        try:
+            while (key := self._places.next_to_show()) is not None:
+                await self._show_waiting(key)
+            await self._summary.tell()
+        finally:
+            self._fill_lock.release()
 
-    async def _summarise(self) -> str:
-        """Show how many questions have no popup of their own; return the id of what says so."""
-        async with self._summary_lock:
-            waiting = [known.asked for known in self._waiting()]
-            if waiting:
-                summary = summary_of(waiting, self._backend.abilities)
-                self._summary_id = await self._backend.show(summary, self._summary_id)
-                await asyncio.to_thread(self._ids.keep, _SUMMARY, self._summary_id)
-            elif self._summary_id:
-                await self._take_away(self._summary_id)
-                self._summary_id = ""
-                await asyncio.to_thread(self._ids.forget, _SUMMARY)
-            return self._summary_id
+    async def _show_waiting(self, key: PopupKey) -> None:
+        async with self._locks.of(key):
+            known = self._shown.get(key)
+            if known is None:
+                self._places.leave(key)
+            elif self._places.waits(key):
+                await self._place(known)
 
     async def _take_away(self, popup_id: str) -> None:
         if self._backend.is_current(popup_id):
@@ -232,25 +217,28 @@ class Popups:
 
     async def _forget(self, key: PopupKey) -> None:
         self._shown.pop(key, None)
+        self._places.leave(key)
         await asyncio.to_thread(self._ids.forget, key)
 
     async def _put(self, known: _Shown, popup: Popup) -> None:
         known.popup_id = await self._backend.show(popup, known.popup_id)
         known.is_ours = True
-        await asyncio.to_thread(self._ids.keep, known.asked.key, known.popup_id)
+        # To its end: a host that stops now would not know the popup when it starts again.
+        await finish(asyncio.to_thread(self._ids.keep, known.asked.key, known.popup_id))
 
     async def _place(self, known: _Shown) -> None:
         """Show the question if there is a place for it: with buttons, or where to answer it."""
-        abilities = self._backend.abilities
-        self._give_place(known)
-        if not known.has_place:
+        abilities, key = self._backend.abilities, known.asked.key
+        rank = urgency_rank(known.asked.card.urgency)
+        if not self._places.take(key, rank):
             return
         popup = popup_of(known.asked, abilities) if abilities.actions else hint_of(known.asked)
         try:
             await self._put(known, popup)
         except ChannelUnavailable:
             # It takes nobody's place, and is tried again with what waits.
-            known.has_place, known.waits, known.failed = False, True, True
+            self._places.wait(key, rank)
+            known.failed = True
             self._fill_later()
             raise
         known.failed, known.is_hint = False, not abilities.actions
@@ -286,7 +274,7 @@ class Popups:
             await self._show_all_again()
             await self._close_stale()
             return
-        if happening.popup_id == self._summary_id:
+        if happening.popup_id == self._summary.popup_id:
             await self._open_first_waiting(happening)
             return
         known = self._with_id(happening.popup_id)
@@ -299,7 +287,7 @@ class Popups:
             await self._pressed(known, happening)
 
     async def _closed(self, known: _Shown) -> None:
-        known.has_place = False
+        self._places.leave(known.asked.key)
         since = asyncio.get_running_loop().time() - known.pressed_at
         # Nobody could answer on a hint, many services close what was pressed, and who closes a
         # popup whose answer is on its way has answered.
@@ -321,9 +309,9 @@ class Popups:
                     await self._answer(known, Answer(text=text))
 
     async def _open_first_waiting(self, happening: Happening) -> None:
-        waiting = self._waiting()
-        if waiting and isinstance(happening, Pressed):
-            await self._answers.open_page(waiting[0].asked)
+        first = self._places.first_waiting()
+        if first in self._shown and isinstance(happening, Pressed):
+            await self._answers.open_page(self._shown[first].asked)
 
     def _with_id(self, popup_id: str) -> _Shown | None:
         return next((s for s in self._shown.values() if s.popup_id == popup_id and s.is_ours), None)
@@ -352,20 +340,21 @@ class Popups:
             if told.is_over:
                 await self._backend.show(notice_of(known.asked, told.text), known.popup_id)
                 await self._forget(key)
-                known.has_place = False
             elif self._shown.get(key) is known:
                 abilities = self._backend.abilities
                 await self._put(known, popup_of(known.asked, abilities, told=told.text))
 
     async def _show_all_again(self) -> None:
+        self._places.clear()
+        self._summary.forget()
         for known in self._shown.values():
-            known.is_ours = known.has_place = known.waits = known.is_hint = False
+            known.is_ours = known.is_hint = False
         for key in list(self._shown):
             try:
                 await self._show_again(key)
             except ChannelUnavailable as exc:
                 log.info("desktop.unavailable", extra={"why": str(exc)})
-        await self._summarise()
+        await self._summary.tell()
 
     async def _show_again(self, key: PopupKey) -> None:
         async with self._locks.of(key):
@@ -393,4 +382,4 @@ class Popups:
             if is_open and self._backend.problem() is None:
                 with suppress(ChannelUnavailable):
                     await self._put(known, popup_of(known.asked, abilities, again=True))
-                    known.has_place = True
+                    self._places.hold(key)

@@ -221,7 +221,10 @@ def _is_ours(scope: Scope, headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return scope["method"] in _SAFE_METHODS
-    return urlsplit(origin).netloc.lower() == headers.get("host", "").strip().lower()
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").strip().lower()
+    except ValueError:  # as for http://[
+        return False
 
 
 def _wants_page(scope: Scope, headers: Headers) -> bool:

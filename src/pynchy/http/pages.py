@@ -1,33 +1,23 @@
-"""The pages of the inbox, and the stream that keeps them true.
-
-Each page is whole when it is sent. Whoever connects to the stream is first told what is open, so
-that nothing is missed in between, then of every card that changes. A browser that was signed out is
-told that, and nothing else.
-"""
+"""The pages of the inbox. Each is whole when it is sent; `card_stream.py` keeps it true."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from pynchy import wire
-from pynchy.aio import SharedResults
-from pynchy.events import EventKind
 from pynchy.http.agents import find_agents, seen_revision
 from pynchy.http.auth import SignInRoutes
+from pynchy.http.card_stream import CardStream
 from pynchy.http.context import (
-    BROWSER,
     HttpContext,
     can_retry,
     find_question,
@@ -36,14 +26,11 @@ from pynchy.http.context import (
     who,
 )
 from pynchy.inbox.render import RenderedCard, Renderer, Viewer
-from pynchy.inbox.sign_in import Browser
-from pynchy.inbox.views import RowView, brief, order_of, revision_of, row_view
-from pynchy.model import GroupName, OutcomeKind, PendingQuestion, State
-from pynchy.pending.base import HistoryQuery, Key, has_words
+from pynchy.inbox.views import RowView, brief, row_view
+from pynchy.model import GroupName, OutcomeKind, PendingQuestion
+from pynchy.pending.base import HistoryQuery, has_words
 from pynchy.unicode_safety import clip
 
-PING_SECONDS = 10
-_STALLED_READER_SECONDS = 30.0
 _NO_STORE = {"cache-control": "no-store"}
 
 # So many cards come with the page; the others follow when it is painted.
@@ -52,9 +39,6 @@ _CARDS_AT_ONCE = 60
 _MAX_FOUND = 100
 _HISTORY_PAGE = 50
 _MAX_PLACE_DIGITS = 5
-# Pages that keep up ask for the same few.
-_SHARED_EVENTS = 256
-_SHARED_CARDS = 64
 # What a question is, without where it is shown and how it is delivered.
 _AS_ASKED = (
     *("request_id", "short_id", "group", "kind", "title", "agent", "task", "urgency", "state"),
@@ -64,71 +48,6 @@ _AS_ASKED = (
 _MAX_TEXT = 2_000
 _MAX_ABOUT = 400
 _OUTCOMES = frozenset(kind.value for kind in OutcomeKind)
-
-
-class CardStream:
-    """Tells open pages what changes. What they are told is made once for all of them."""
-
-    def __init__(self, context: HttpContext, renderer: Renderer) -> None:
-        self._context = context
-        self._renderer = renderer
-        self._found: SharedResults[int, PendingQuestion | None] = SharedResults(_SHARED_EVENTS)
-        self._told: SharedResults[tuple[Key, str], ServerSentEvent] = SharedResults(_SHARED_CARDS)
-
-    async def stream(self, request: Request) -> Response:
-        """Tell of every card that changes, for as long as the browser is signed in."""
-        browser = request.scope.get(BROWSER)
-        await request.body()
-        return EventSourceResponse(
-            self._changes(browser),
-            ping=PING_SECONDS,
-            ping_message_factory=lambda: self._ping(browser),
-            send_timeout=_STALLED_READER_SECONDS,
-            headers=_NO_STORE,
-        )
-
-    async def _changes(self, browser: Browser | None) -> AsyncIterator[ServerSentEvent]:
-        seen, waiting = self._context.audit.sequence, waiting_questions(self._context)
-        known = {pending.key: revision_of(pending) for pending in waiting}
-        yield self._snapshot(waiting)
-        async for line in self._context.audit.stream(seen):
-            pending = await self._found.get(line.sequence, partial(self._find, line.data))
-            if not self._may_see(browser):
-                yield _message("out", {})
-                return
-            if line.kind == EventKind.ANNOUNCED:
-                yield _message("announcement", wire.read_announced(line.data))
-            if pending is not None and known.get(pending.key) != revision_of(pending):
-                known[pending.key] = revision = revision_of(pending)
-                card = (pending.key, revision)
-                yield await self._told.get(card, partial(self._change, pending))
-            if pending is not None and pending.state is State.CLOSED:
-                known.pop(pending.key, None)
-
-    async def _find(self, event: bytes) -> PendingQuestion | None:
-        key = wire.read_event_key(event)
-        return await find_question(self._context, *key) if key else None
-
-    def _snapshot(self, waiting: list[PendingQuestion]) -> ServerSentEvent:
-        open_ = [[f"{p.group}/{p.request_id}", order_of(p), revision_of(p)] for p in waiting]
-        return _message("sync", {"open": open_, **self._now()})
-
-    async def _change(self, pending: PendingQuestion) -> ServerSentEvent:
-        card = await asyncio.to_thread(self._renderer.card, pending)
-        return _message("over" if pending.ending is not None else "card", card.as_message())
-
-    def _may_see(self, browser: Browser | None) -> bool:
-        return browser is None or self._context.sign_in.is_in(browser)
-
-    def _ping(self, browser: Browser | None) -> ServerSentEvent:
-        return _message("ping", self._now()) if self._may_see(browser) else _message("out", {})
-
-    def _now(self) -> dict[str, object]:
-        return {"now": wire.timestamp(self._context.ledger.now())}
-
-
-def _message(kind: str, body: object) -> ServerSentEvent:
-    return ServerSentEvent(data=json.dumps(body), event=kind, sep="\n")
 
 
 class InboxPages:

@@ -1,7 +1,8 @@
 """What an agent wrote, as HTML that can do nothing.
 
 Markdown is rendered without raw HTML and without pictures, links name the host that they lead to,
-hidden characters are shown by number, and the result passes a sanitiser as well.
+hidden characters are shown by number, and the result passes a sanitiser as well. What would lead
+out of the card it stands in, such as sixty quotes in each other, is shown as it was written.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import MutableMapping, Sequence
 from html import escape
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -30,6 +32,11 @@ _MARKUP = re.compile(r"[\s!-/:-@\[-`{-~]+")
 # Markdown takes up to 60 µs for each of these, so that a text takes 0.1 s.
 _MARKS = re.compile(r"[<>\[\]|\\&!\n]|([-*_~`#])\1*")
 MAX_MARKS = 2_000
+# Each level moves a text to the right, on a phone by a tenth of the card.
+_MAX_DEPTH = 6
+_NESTS = ("blockquote_", "bullet_list_", "ordered_list_")
+# A number stands left of its item, where there is so much room.
+_MAX_NUMBER = 3
 # So many hidden characters of one text are marked; the others are named and look like text.
 _MAX_SIGNS = 200
 
@@ -59,8 +66,17 @@ def read(reader: MarkdownIt, text: str) -> list[Token] | None:
     if count_marks(text) > MAX_MARKS:
         return None
     tokens = reader.parse(text)
+    if _leaves_card(tokens):
+        return None
     shown = "".join(f"{token.info}{token.content}" for token in tokens)
     return tokens if _MARKUP.sub("", text) == _MARKUP.sub("", shown) else None
+
+
+def _leaves_card(tokens: Sequence[Token]) -> bool:
+    """True if it is nested so deep, or numbered so high, that a part would be beside the card."""
+    depths = accumulate(token.nesting for token in tokens if token.type.startswith(_NESTS))
+    items = (token for token in tokens if token.type == "list_item_open")
+    return max(depths, default=0) > _MAX_DEPTH or any(len(i.info) > _MAX_NUMBER for i in items)
 
 
 def count_marks(text: str) -> int:
@@ -115,14 +131,23 @@ _MARKDOWN = make_reader(_Renderer)
 _MARKDOWN.validateLink = lambda url: bool(_LINK.match(url))  # type: ignore[method-assign]
 
 
-def render(text: str) -> Markup:
-    """Return the text, read as Markdown, as HTML."""
+def render(text: str, *, is_whole: bool = False) -> Markup:
+    """Return the text, read as Markdown, as HTML.
+
+    `is_whole`: all of it must be in sight. A table, which may be wider than any screen, then
+    stands as it was written.
+    """
     tokens = read(_MARKDOWN, name_all(text))
-    if tokens is None:
-        return Markup('<p class="as-is">%s</p>') % plain(text)
+    if tokens is None or (is_whole and any(token.type == "table_open" for token in tokens)):
+        return as_is(text)
     # Once more afterwards: Markdown reads `&#x202e;` as the character.
     html = name_all(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
     return Markup(_sanitise(_signed(html)))  # noqa: S704 - it has just been made safe
+
+
+def as_is(text: str) -> Markup:
+    """Return the text as a paragraph that keeps its lines, and reads nothing as Markdown."""
+    return Markup('<p class="as-is">%s</p>') % plain(text)
 
 
 def plain(text: str) -> Markup:

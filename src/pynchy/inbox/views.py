@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
@@ -185,8 +185,15 @@ def row_view(pending: PendingQuestion, ending: Ending) -> RowView:
 
 
 def is_too_long(pending: PendingQuestion) -> bool:
-    """True if the agent wrote more than a list shows of one card."""
-    return _length(pending) > _MAX_LISTED_TEXT
+    """True if the agent wrote more than a list shows of one card.
+
+    Found without rendering it: a group can ask for many such cards every second.
+    """
+    texts = list(_written(pending))
+    return (
+        sum(map(len, texts)) > _MAX_LISTED_TEXT
+        or sum(len(name_all(text)) for text in texts) > MAX_LISTED_HTML
+    )
 
 
 def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView:
@@ -201,7 +208,7 @@ def card_view(pending: PendingQuestion, *, is_excerpt: bool = False) -> CardView
         title=_some(one_line(pending.title)),
         brief=brief(pending),
         kind=pending.kind,
-        is_careful=any(question.needs_word for question in pending.questions),
+        is_careful=any(map(_is_careful, pending.questions)),
         urgency=pending.urgency,
         order=order_of(pending),
         asked_at=pending.timestamp,
@@ -245,13 +252,15 @@ def _then(pending: PendingQuestion) -> str:
 
 def _length(pending: PendingQuestion) -> int:
     """Return how many characters the agent wrote."""
-    return sum(
-        len(q.text)
-        + len(q.header)
-        + sum(map(len, q.default))
-        + sum(len(o.label) + len(o.description) + len(o.preview) for o in q.options)
-        for q in pending.questions
-    )
+    return sum(map(len, _written(pending)))
+
+
+def _written(pending: PendingQuestion) -> Iterator[str]:
+    """Yield every text of the agent's."""
+    for question in pending.questions:
+        yield from (question.text, question.header, *question.default)
+        for option in question.options:
+            yield from (option.label, option.description, option.preview)
 
 
 def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
@@ -260,7 +269,7 @@ def _questions(pending: PendingQuestion) -> tuple[QuestionView, ...]:
     if pending.approvals_needed > 1 and drafts:
         people = [one_line(draft.by) for draft in pending.drafts]
         approved, drafts = _some(approved_so_far(people, pending.approvals_needed)), {}
-    texts = _texts([question.text for question in pending.questions])
+    texts = _texts(pending.questions)
     return tuple(
         replace(_question(number, question, text, drafts.get(number - 1)), approved=approved)
         for number, (question, text) in enumerate(
@@ -306,15 +315,20 @@ def _agent(pending: PendingQuestion) -> Markup:
     return markdown.plain(one_line(pending.agent) or "An agent")
 
 
-def _texts(texts: Sequence[str]) -> list[Markup]:
+def _texts(questions: Sequence[Question]) -> list[Markup]:
     """Return the texts as HTML; from where they have too many marks together, as they stand."""
-    marks = accumulate(map(markdown.count_marks, texts))
+    marks = accumulate(markdown.count_marks(question.text) for question in questions)
     return [
-        markdown.render(text)
+        markdown.render(question.text, is_whole=_is_careful(question))
         if sum_ <= markdown.MAX_MARKS
-        else Markup('<p class="as-is">%s</p>') % markdown.plain(text)
-        for text, sum_ in zip(texts, marks, strict=True)
+        else markdown.as_is(question.text)
+        for question, sum_ in zip(questions, marks, strict=True)
     ]
+
+
+def _is_careful(question: Question) -> bool:
+    """True if somebody allows something: all that they allow must be in sight."""
+    return question.needs_word or any(option.needs_sight for option in question.options)
 
 
 def _question(number: int, question: Question, text: Markup, draft: Draft | None) -> QuestionView:

@@ -31,6 +31,7 @@ from pynchy.model import GroupName, Kind, PendingQuestion, RequestId, SessionId
 from pynchy.outcome_text import words_beside
 from pynchy.permissions.card import is_granted
 from pynchy.sources.base import SourceQuestion
+from pynchy.sources.budget import EVENT_COST, EventBudget
 from pynchy.sources.websocket import WebSocket, WebSocketError
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,12 @@ _SOCKET = Path("app-server-control") / "app-server-control.sock"
 _VERSION = re.compile(r"/(\d{1,9}\.\d{1,9}\.\d{1,9})\b")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MAX_ERROR = 300
+# What is larger is read in a thread: reading it takes the loop's time.
+_LARGE_BYTES = 64 * 1024
+# So many bytes cost as much as a frame does.
+_BYTES_PER_COST = 4_096
+# So many frames are read before others have their turn.
+_FRAMES_AT_ONCE = 32
 # xucred of macOS: its version, the user, and more that is not ours to know.
 _MAC_PEER = (0, 1, 76)
 # What comes many times a second, and says nothing of who waits.
@@ -77,12 +84,37 @@ def codex_home(home: Path | None, environ: Mapping[str, str]) -> Path:
     return home or (Path(own) if own else Path.home() / ".codex")
 
 
+class DaemonPace:
+    """How fast a daemon is listened to. One that goes on telling too much is left."""
+
+    def __init__(self, budget: EventBudget | None = None) -> None:
+        self._budget = budget or EventBudget()
+        self._frames = 0
+
+    async def pay_frame(self, size: int) -> None:
+        """Wait if it has told too much; give others their turn. Raise WebSocketError."""
+        self._frames = (self._frames + 1) % _FRAMES_AT_ONCE
+        await self._pay(1 + size / _BYTES_PER_COST, is_turn=self._frames == 0)
+
+    async def pay_message(self) -> None:
+        """The same for what is looked at."""
+        await self._pay(EVENT_COST, is_turn=False)
+
+    async def _pay(self, cost: float, *, is_turn: bool) -> None:
+        pause = self._budget.spend(cost)
+        if self._budget.is_flooded:
+            raise WebSocketError("it tells more than can be listened to")
+        if pause or is_turn:
+            await asyncio.sleep(pause)
+
+
 class CodexDaemon:
     """One connection to the daemon. Each message that is no response goes to the listener."""
 
-    def __init__(self, stream: WebSocket, listener: Listener) -> None:
+    def __init__(self, stream: WebSocket, listener: Listener, pace: DaemonPace) -> None:
         self._stream = stream
         self._listener = listener
+        self._pace = pace
         self._numbers = itertools.count(1)
         self._calls: dict[int, asyncio.Future[wire.CodexMessage]] = {}
         self.version = ""
@@ -124,7 +156,9 @@ class CodexDaemon:
         """Pass on what it says until it ends. Raise DaemonFailed then."""
         while True:
             try:
-                message = wire.read_codex_message(await self._stream.receive())
+                data = await self._stream.receive()
+                await self._pace.pay_message()
+                message = await _read(data)
             except WebSocketError as exc:
                 raise DaemonFailed(str(exc)) from exc
             except MalformedRequest as exc:
@@ -151,11 +185,12 @@ async def joined(home: Path, listener: Listener) -> AsyncIterator[CodexDaemon]:
     Raise DaemonMissing where there is none, DaemonFailed where it cannot be spoken to.
     """
     reader, writer = await asyncio.open_unix_connection(sock=await _connect(home))
-    stream = WebSocket(reader, writer)
+    pace = DaemonPace()
+    stream = WebSocket(reader, writer, pace.pay_frame)
     try:
         await _shake_hands(stream)
         async with asyncio.TaskGroup() as tasks:
-            daemon = CodexDaemon(stream, listener)
+            daemon = CodexDaemon(stream, listener, pace)
             listening = tasks.create_task(daemon.listen(), name="codex-listen")
             await daemon.begin()
             yield daemon
@@ -164,6 +199,12 @@ async def joined(home: Path, listener: Listener) -> AsyncIterator[CodexDaemon]:
         raise first_in(group) from group
     finally:
         writer.transport.abort()
+
+
+async def _read(data: bytes) -> wire.CodexMessage:
+    if len(data) <= _LARGE_BYTES:
+        return wire.read_codex_message(data)
+    return await asyncio.to_thread(wire.read_codex_message, data)
 
 
 async def find_codex(home: Path) -> str:

@@ -1,7 +1,8 @@
 """A small client for WebSockets (RFC 6455) on a stream that is open already.
 
 Strict, and bounded: whatever breaks the protocol ends the connection. A message that is too large
-is read to its end and left out, so that one such message does not end what comes after it.
+is read to its end and left out, so that one such message does not end what comes after it. Every
+frame is paid for, so that whoever reads can let others have their turn.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import hashlib
 import os
 import secrets
 import struct
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 
 MAX_MESSAGE_BYTES = 8 * 1024**2
 # No program sends this; reading it to its end would only take our time.
 _MAX_SKIPPED_BYTES = 1024**3
+# Parts may be empty: bytes alone do not bound them.
+_MAX_PARTS = 10_000
 _MAX_CONTROL = 125
 _CHUNK = 64 * 1024
 _TWO_BYTES, _EIGHT_BYTES = 126, 127
@@ -38,12 +42,27 @@ class _Opcode(IntEnum):
     PONG = 10
 
 
-class WebSocket:
-    """One connection. One task receives; any may send."""
+# Takes the bytes of a frame, and may wait, or end the connection by a WebSocketError.
+Pay = Callable[[int], Awaitable[None]]
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+async def _give_turn(_size: int) -> None:
+    """Let others have their turn: what has come already is read without waiting for anything."""
+    await asyncio.sleep(0)
+
+
+class WebSocket:
+    """One connection. One task receives; any may send. `pay` is told of each frame that comes."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        pay: Pay = _give_turn,
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._pay = pay
 
     async def shake_hands(self) -> None:
         """Turn the stream into a WebSocket. Raise WebSocketError if it is not to be."""
@@ -88,16 +107,17 @@ class WebSocket:
     async def _receive(self) -> bytes | None:
         """Return the next message; None for one that is too large."""
         parts: list[bytes] = []
-        size, is_first = 0, True
+        size, count, is_first = 0, 0, True
         while True:
             is_last, opcode, length = await self._header()
+            await self._pay(length)
             if opcode >= _Opcode.CLOSE:
                 await self._control(opcode, await self._reader.readexactly(length))
                 continue
             if (opcode is _Opcode.TEXT) != is_first:
                 raise WebSocketError("it sends a message that does not follow the last one")
-            is_first, size = False, size + length
-            if size > _MAX_SKIPPED_BYTES:
+            is_first, size, count = False, size + length, count + 1
+            if size > _MAX_SKIPPED_BYTES or count > _MAX_PARTS:
                 raise WebSocketError("it sends a message without end")
             if size > MAX_MESSAGE_BYTES:
                 parts.clear()

@@ -155,6 +155,13 @@ def test_a_long_title_does_not_push_what_is_allowed_out_of_sight() -> None:
     assert not shows_whole((question,), "All is well. " * 20)
 
 
+def test_a_description_that_was_cut_counted_as_read() -> None:
+    question = approval_question("Publish 1.2", "", "", "")
+    deny = replace(question.options[1], description="No. " * 40 + "And delete it.")
+
+    assert not shows_whole((replace(question, options=(question.options[0], deny)),))
+
+
 def test_what_the_person_is_told_is_one_bounded_line_without_anything_hidden() -> None:
     told = "Over already: \u202eanswered\n\n" + "x" * 20_000
 

@@ -1,6 +1,8 @@
 """Which question has which popup, however often the service or the host restarts."""
 
 import asyncio
+import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,11 +15,11 @@ from tests.waiting import until
 from pynchy.bridge.cards import card_of
 from pynchy.desktop import popups
 from pynchy.desktop.backend import Pressed
-from pynchy.desktop.popup import BODY, Abilities, Popup, PopupQuestion
+from pynchy.desktop.places import MAX_POPUPS_OF_GROUP
+from pynchy.desktop.popup import BODY, Abilities, Popup, PopupKey, PopupQuestion
 from pynchy.desktop.popup_ids import PopupIds
-from pynchy.desktop.popups import MAX_POPUPS_OF_GROUP, OnlyHint, PopupNotice, Popups
+from pynchy.desktop.popups import OnlyHint, PopupNotice, Popups
 from pynchy.errors import ChannelUnavailable, NotShown
-from pynchy.events import Announcement
 from pynchy.model import Answer, GroupName, Option, Question, Urgency
 from pynchy.safe_folder import Folder
 from pynchy.testing import make_pending
@@ -182,8 +184,8 @@ async def test_a_host_that_restarts_replaces_its_popups_and_doubles_none(tmp_pat
     # The second was answered while no host ran.
     async with new.running(question(1)):
         await until(lambda: len(service.shown) == 5, "the open one")
+        await until(lambda: len(service.screen) == 1, "the answered one to go away")
 
-    assert len(service.screen) == 1
     assert "Deploy 1?" in new.bodies[0]
 
 
@@ -417,23 +419,6 @@ async def test_a_question_that_was_over_came_back_with_the_service(tmp_path: Pat
         await until(lambda: not service.screen, "the popup to go away")
 
 
-async def test_announcements_of_one_group_filled_the_screen(tmp_path: Path) -> None:
-    service = NotificationStandIn()
-    session = Session(tmp_path, service)
-    told = Announcement(GroupName("evil"), "Look!", urgency=Urgency.HIGH)
-    async with session.running():
-        for number in range(50):
-            await session.popups.announce(replace(told, text=str(number)))
-        await session.popups.announce(replace(told, group=GroupName("good"), text="Merged"))
-
-    assert [popup.body.split("\n")[-1] for popup in service.screen.values()] == [
-        "48",
-        "49",
-        "Merged",
-    ]
-    assert {popup.urgency for popup in service.screen.values()} == {Urgency.NORMAL}
-
-
 async def test_a_summary_was_left_behind_by_a_restart(tmp_path: Path) -> None:
     service, asked = NotificationStandIn(), [question(n) for n in range(1, 8)]
     first = Session(tmp_path, service)
@@ -448,3 +433,94 @@ async def test_a_summary_was_left_behind_by_a_restart(tmp_path: Path) -> None:
         for one in asked[:2]:
             await second.popups.close(one.key)
         await until(lambda: len(service.screen) == 5, "the end of the summary")
+
+
+async def test_a_host_that_stopped_right_after_a_popup_came_up_doubled_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, keep = NotificationStandIn(), PopupIds.keep
+    is_writing, may_write = threading.Event(), threading.Event()
+
+    def keep_slowly(ids: PopupIds, key: PopupKey, popup_id: str) -> None:
+        is_writing.set()
+        may_write.wait()
+        keep(ids, key, popup_id)
+
+    monkeypatch.setattr(PopupIds, "keep", keep_slowly)
+    old = Session(tmp_path, service)
+    await old.popups.restore([question(1)])
+    jobs = [asyncio.create_task(job()) for job in (old.backend.run, old.popups.run)]
+    await until(is_writing.is_set, "the id to be written")
+    for job in jobs:
+        job.cancel()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    stopped_early = all(job.done() for job in jobs)
+    may_write.set()
+    await asyncio.wait(jobs)
+
+    assert not stopped_early
+    async with Session(tmp_path, service).running(question(1)):
+        await until(lambda: len(service.shown) == 2, "the popup")
+    assert len(service.screen) == 1
+
+
+async def calls_to_close(folder: Path, waiting: int, closed: int = 20) -> int:
+    """Return how many functions are called while some of those that wait are withdrawn."""
+    folder.mkdir()
+    session = Session(folder, NotificationStandIn())
+    async with session.running():
+        for number in range(waiting):
+            await session.popups.show(question(number))
+        calls = 0
+
+        def count(_frame: object, event: str, _arg: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(count)
+        try:
+            for number in range(waiting - closed, waiting):
+                await session.popups.close(question(number).key)
+        finally:
+            sys.setprofile(None)
+    return calls
+
+
+async def test_each_withdrawn_question_looked_at_all_that_wait(tmp_path: Path) -> None:
+    few = await calls_to_close(tmp_path / "few", 50)
+    many = await calls_to_close(tmp_path / "many", 400)
+
+    assert many < 2 * few
+
+
+async def test_a_hundred_that_are_withdrawn_at_once_are_one_change_of_the_summary(
+    tmp_path: Path,
+) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    async with session.running():
+        await asyncio.gather(*(session.popups.show(question(n)) for n in range(120)))
+        before = len(session.service.shown)
+        await asyncio.gather(*(session.popups.close(question(n).key) for n in range(20, 120)))
+        await until(
+            lambda: (
+                "15 more questions wait"
+                in {popup.title for popup in session.service.screen.values()}
+            ),
+            "the last count",
+        )
+
+    assert len(session.service.shown) - before < 50
+
+
+async def test_the_most_urgent_that_waits_is_shown_first(tmp_path: Path) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    urgent = question(9)
+    urgent = replace(urgent, card=replace(urgent.card, urgency=Urgency.HIGH))
+    async with session.running():
+        for one in [*(question(n) for n in range(1, 9)), urgent]:
+            await session.popups.show(one)
+        await session.popups.close(question(1).key)
+
+        assert "Deploy 9?" in "".join(session.bodies)
+        assert "Deploy 6?" not in "".join(session.bodies)

@@ -18,7 +18,7 @@ from pynchy.cli.desktop.command import UNIT, remove_autostart, write_autostart
 from pynchy.cli.desktop.following import PopupFollower
 from pynchy.cli.desktop.session import HostSession, SessionKeys, SignedOut, sign_in
 from pynchy.desktop.popup_ids import PopupIds
-from pynchy.errors import HostError
+from pynchy.errors import HostError, PynchyError
 from pynchy.inbox.sign_in import NONCE, PROOF, SIGNATURE
 from pynchy.model import Option, Question
 from pynchy.safe_folder import Folder
@@ -228,3 +228,23 @@ def test_it_starts_with_the_session_until_it_is_removed(tmp_path: Path) -> None:
     assert wanted.resolve() == unit
     assert set(remove_autostart(environ)) == {unit, wanted, entry}
     assert remove_autostart(environ) == []
+
+
+@pytest.mark.parametrize("path", ["/a\nExecStart=/evil", "/a\r", "/a\x1b[", "/a\u2028b", "/\udcff"])
+def test_a_line_break_in_a_path_added_lines_to_the_unit(tmp_path: Path, path: str) -> None:
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+
+    with pytest.raises(PynchyError, match="cannot be started"):
+        write_autostart(("pynchy", "desktop", "--data-dir", path), environ)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_shell_or_systemd_would_read_is_quoted(tmp_path: Path) -> None:
+    command = ("pynchy", 'a"b', "c\\d", "$HOME", "%h", "`id`")
+    unit, entry = write_autostart(command, {"XDG_CONFIG_HOME": str(tmp_path)})
+    [started] = [x for x in unit.read_text().split("\n") if x.startswith("ExecStart=")]
+    [entered] = [x for x in entry.read_text().split("\n") if x.startswith("Exec=")]
+
+    assert started == r'''ExecStart="pynchy" "a\"b" "c\\d" "$$HOME" "%%h" "`id`"'''
+    assert entered == r'''Exec="pynchy" "a\\"b" "c\\\\d" "\\$HOME" "%%h" "\\`id\\`"'''

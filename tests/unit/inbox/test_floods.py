@@ -11,15 +11,17 @@ from io import StringIO
 import pytest
 from rich.console import Console
 from tests.unit.cli.support import Host
-from tests.unit.inbox.test_history import end, read
+from tests.unit.inbox.test_history import read
 
 from pynchy.cli.screen import markdown_text
 from pynchy.cli.tables import pending_screen
 from pynchy.cli.text import clean, one_line
 from pynchy.cli.views import read_question
 from pynchy.inbox import markdown
+from pynchy.inbox.render import Renderer
 from pynchy.inbox.views import MAX_LISTED_HTML, CardView, card_view, revision_of
-from pynchy.model import PendingQuestion
+from pynchy.model import PendingQuestion, Question
+from pynchy.testing import make_pending
 from pynchy.unicode_safety import name_all
 from pynchy.wire import MAX_REQUEST_BYTES
 
@@ -127,6 +129,23 @@ def test_many_different_hidden_characters_in_a_row_are_named_once_with_their_cou
     assert str(markdown.plain(named)).count("<span") == 1
 
 
+def test_a_card_that_is_too_long_was_rendered_whole_to_find_that_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = Question("a\u200b" * 5_990)
+    whole: list[bool] = []
+
+    def note(pending: PendingQuestion, *, is_excerpt: bool) -> CardView:
+        whole.append(not is_excerpt)
+        return card_view(pending, is_excerpt=is_excerpt)
+
+    monkeypatch.setattr("pynchy.inbox.render.card_view", note)
+    card = Renderer().card(make_pending(questions=(long,) * 4))
+
+    assert "Cut here" in card.html
+    assert whole == [False]
+
+
 def test_the_json_of_the_list_is_whole(host: Host) -> None:
     asked = ask_much(host, "a\x7f")
 
@@ -158,7 +177,7 @@ def test_a_card_was_rendered_anew_for_every_page_that_is_open(
             assert stream.readline() == b"event: sync\n"
         monkeypatch.setattr("pynchy.inbox.render.card_view", note)
         for number in range(3):
-            end(host, f"Question {number}?", "Yes")
+            host.ask({"question": f"Question {number}?", "options": [{"label": "Yes"}]})
         told = [_until_last_card(stream) for stream in streams]
 
     assert all(each == told[0] for each in told)
@@ -166,13 +185,13 @@ def test_a_card_was_rendered_anew_for_every_page_that_is_open(
 
 
 def _until_last_card(stream: Iterable[bytes]) -> list[bytes]:
-    """Return what a page is told until the third card is over."""
+    """Return what a page is told until the third card."""
     told, kind = [], b""
     for line in stream:
         if line.startswith(b"event: "):
             kind = line
         elif line.startswith(b"data: ") and kind in {b"event: card\n", b"event: over\n"}:
             told.append(kind + line)
-            if b"over" in kind and b"Question 2?" in line:
+            if b"Question 2?" in line:
                 break
     return told

@@ -223,3 +223,23 @@ def test_a_hidden_character_that_markdown_makes_is_shown_as_well(entity: str) ->
 
     assert html.count('<span class="sign">U+20') == 2
     assert not set(html) & set("\u202e\u200f\u200b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [">" * 7 + " x", "> - " * 4 + "x", "\n".join("  " * n + "- x" for n in range(7)), "1000. x"],
+)
+def test_what_would_lead_out_of_the_card_is_shown_as_it_stands(text: str) -> None:
+    assert str(markdown.render(text)).startswith('<p class="as-is">')
+
+
+@pytest.mark.parametrize("text", [">" * 6 + " x", "> - " * 3 + "x", "999. x\n1. y"])
+def test_what_has_room_is_read_as_markdown(text: str) -> None:
+    assert "as-is" not in str(markdown.render(text))
+
+
+def test_a_table_is_shown_as_written_where_all_must_be_in_sight() -> None:
+    table = "| a | b |\n|---|---|\n| c | d |"
+
+    assert "<table>" in str(markdown.render(table))
+    assert str(markdown.render(table, is_whole=True)) == f'<p class="as-is">{table}</p>'

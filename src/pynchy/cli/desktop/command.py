@@ -227,7 +227,13 @@ def _alone(folder: Folder) -> Iterator[bool]:
 
 
 def write_autostart(command: Sequence[str], environ: Mapping[str, str]) -> list[Path]:
-    """Write what starts the command with the session, and return where it is."""
+    """Write what starts the command with the session, and return where it is.
+
+    Raise PynchyError where no such file can name it.
+    """
+    for word in command:
+        if not word.isprintable():
+            raise PynchyError(f"{word!r}: a path with a line break or the like cannot be started")
     unit, wanted, entry = _autostart_paths(environ)
     for path in (unit, wanted, entry):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -263,7 +269,10 @@ def _unit(command: Sequence[str]) -> str:
 
 
 def _entry(command: Sequence[str]) -> str:
-    words = " ".join(_quoted(word).replace("%", "%%") for word in command)
+    # Quoted as for a shell, and then once more, as every text of such a file is.
+    words = " ".join(
+        _quoted(word, also="`$").replace("\\", "\\\\").replace("%", "%%") for word in command
+    )
     return (
         "[Desktop Entry]\nType=Application\nName=pynchy\n"
         "Comment=Popups for what agents ask\n"
@@ -271,6 +280,6 @@ def _entry(command: Sequence[str]) -> str:
     )
 
 
-def _quoted(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+def _quoted(word: str, also: str = "") -> str:
+    escaped = "".join(f"\\{char}" if char in f'\\"{also}' else char for char in word)
     return f'"{escaped}"'

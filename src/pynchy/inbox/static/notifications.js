@@ -35,15 +35,57 @@ function areEnabled() {
   return areSupported() && Notification.permission === "granted" && localStorage.getItem(SETTING) === "on";
 }
 
+// What a group has on the screen, as far as this page knows: no group fills it alone, and none that
+// asks and withdraws without end makes it flicker. A desktop's popups have the same limit.
+const MAX_OF_GROUP = 5;
+const MAX_RECENT = 10;
+const RECENT_MS = 20_000;
+const groups = new Map();
+
+function groupOf(key) {
+  return key.slice(0, key.indexOf("/"));
+}
+
+// Take a place for a notification of the question; false if its group has none left.
+function takePlace(key) {
+  const group = groupOf(key);
+  if (!groups.has(group)) groups.set(group, { keys: new Set(), times: [] });
+  const held = groups.get(group);
+  held.times = held.times.filter((time) => performance.now() - time < RECENT_MS);
+  if (held.keys.has(key)) return true;
+  if (held.keys.size >= MAX_OF_GROUP || held.times.length >= MAX_RECENT) return false;
+  held.keys.add(key);
+  held.times.push(performance.now());
+  return true;
+}
+
 export async function notifyOfCard(card) {
   if (!areEnabled() || (document.hasFocus() && !document.hidden)) return;
+  const { key, agent, brief, urgency } = card.dataset;
+  // Before anything is waited for: others may come meanwhile.
+  const hasPlace = takePlace(key);
   const registration = await navigator.serviceWorker.getRegistration("/");
-  await registration?.showNotification(`${card.dataset.agent} asks`, {
-    body: card.dataset.brief,
-    tag: card.dataset.key,
+  if (!hasPlace) return registration && tellOfMore(registration, groupOf(key));
+  await registration?.showNotification(`${groupOf(key)} · ${agent} asks`, {
+    body: brief,
+    tag: key,
     icon: "/static/icon-192.png",
-    data: `/q/${card.dataset.key}`,
-    requireInteraction: card.dataset.urgency === "high",
+    data: `/q/${key}`,
+    requireInteraction: urgency === "high",
+  });
+}
+
+// One for all that have no place, and only once.
+async function tellOfMore(registration, group) {
+  const held = groups.get(group);
+  if (held.toldOfMore) return;
+  held.toldOfMore = true;
+  await registration.showNotification(group, {
+    body: "More questions wait in the inbox",
+    tag: group,
+    icon: "/static/icon-192.png",
+    data: "/",
+    silent: true,
   });
 }
 
@@ -57,7 +99,16 @@ export async function notifyOfQuestions(keys) {
 }
 
 export async function closeNotification(key) {
+  const held = groups.get(groupOf(key));
+  held?.keys.delete(key);
+  const tags = [key];
+  if (held?.toldOfMore && !held.keys.size) {
+    held.toldOfMore = false;
+    tags.push(groupOf(key));
+  }
   if (!areEnabled()) return;
   const registration = await navigator.serviceWorker.getRegistration("/");
-  for (const notification of (await registration?.getNotifications({ tag: key })) ?? []) notification.close();
+  for (const tag of tags) {
+    for (const notification of (await registration?.getNotifications({ tag })) ?? []) notification.close();
+  }
 }

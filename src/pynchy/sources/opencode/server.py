@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from pynchy.sources.opencode.budget import EVENT_COST, EventBudget
+from pynchy.sources.budget import EVENT_COST, EventBudget
 from pynchy.sources.opencode.reading import WaitingPart, is_over, read_id
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from pynchy.sources.base import (
     SourceServices,
     open_of,
 )
-from pynchy.sources.opencode.budget import EventBudget, configured_rate, found_rate
+from pynchy.sources.budget import EventBudget, configured_rate, found_rate
 from pynchy.sources.opencode.forward import (
     ENDED_SECONDS,
     Forwarding,
