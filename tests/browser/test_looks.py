@@ -266,7 +266,7 @@ async def test_a_new_question_notifies_and_an_answer_takes_the_notification_away
 
     request_id = ask(host, "Ring?")
     await window.notified("Ring?")
-    assert await titles() == ["release agent asks: Ring?"]
+    assert await titles() == ["team · release agent asks: Ring?"]
     host.answer(request_id, "Yes")
     await until(none, "no notification")
 

@@ -176,7 +176,9 @@ def refusal(exc: ReplyRejected) -> str:
 
 def _top(questions: tuple[Question, ...], card: Card) -> Iterator[str]:
     urgent = "🔴 Urgent: " if card.urgency is Urgency.HIGH else ""
-    yield f"{urgent}{in_line(card.agent or card.group, _NAME)} asks · #{card.short_id}"
+    # The group first, and whole: no name that an agent gives itself can pass for another group.
+    agent = f" · {in_line(card.agent, _NAME)}" if card.agent.strip() else ""
+    yield f"{urgent}{card.group}{agent} asks · #{card.short_id}"
     if card.repeated:
         yield REPEATED
     about = card.title or (questions[0].header if len(questions) == 1 else "")

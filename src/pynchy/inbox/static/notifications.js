@@ -38,7 +38,7 @@ function areEnabled() {
 export async function notifyOfCard(card) {
   if (!areEnabled() || (document.hasFocus() && !document.hidden)) return;
   const registration = await navigator.serviceWorker.getRegistration("/");
-  await registration?.showNotification(`${card.dataset.agent} asks`, {
+  await registration?.showNotification(`${card.dataset.who} asks`, {
     body: card.dataset.brief,
     tag: card.dataset.key,
     icon: "/static/icon-192.png",
