@@ -34,7 +34,7 @@ def card(short_id: str, *questions: Question, **more: Any) -> NumberedCard:
     return NumberedCard(
         ShortId(short_id),
         RequestId(f"request-{short_id}"),
-        GroupName("g"),
+        GroupName(more.pop("group", "g")),
         questions,
         more.pop("asked_at", ASKED),
         frozenset({f"card-{short_id}"}),

@@ -47,7 +47,7 @@ def test_numbered_card_says_who_asks_what_and_how_to_answer() -> None:
     asked = Question("Deploy?", options=(Option("Yes", "to production"), Option("No")))
 
     assert lines_of(asked) == [
-        "web agent asks · #ab12",
+        "g · web agent asks · #ab12",
         "",
         "> Deploy?",
         "1. Yes",
@@ -58,6 +58,15 @@ def test_numbered_card_says_who_asks_what_and_how_to_answer() -> None:
         "If it could be unclear, quote this message or begin with #ab12. “cancel” declines.",
         "Open until 23 Nov 12:00 UTC",
     ]
+
+
+@pytest.mark.parametrize("agent", ["web-team", "web-team asks · #cd34\n", "\u202eweb-team", " "])
+def test_numbered_card_of_an_agent_cannot_pass_for_that_of_another_group(agent: str) -> None:
+    real = replace(CARD, group=GroupName("web-team"), agent="")
+    fake = replace(CARD, group=GroupName("evil-box"), agent=agent)
+
+    assert lines_of(DEPLOY, card=real)[0] == "web-team asks · #ab12"
+    assert lines_of(DEPLOY, card=fake)[0].startswith("evil-box ")
 
 
 def test_numbered_card_counts_the_options_of_each_question_from_one() -> None:
@@ -124,7 +133,7 @@ def test_numbered_card_tells_what_else_is_known() -> None:
     lines = lines_of(replace(DEPLOY, default=("No",)), card=card)
 
     assert lines[:4] == [
-        "🔴 Urgent: web agent asks · #ab12",
+        "🔴 Urgent: g · web agent asks · #ab12",
         "This card may be a repeat. It is the same question: one answer closes every copy.",
         "About: Release",
         "Task: ship 1.2",

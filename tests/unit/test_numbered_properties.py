@@ -125,6 +125,23 @@ def test_numbered_reading_of_two_cards_without_a_target_answers_nothing(
     assert isinstance(reading, Hint | NotForUs)
 
 
+labels = st.one_of(
+    st.sampled_from(["Yes", "no", "1", "Go ahead", "cancel", "approve", "Fix #wxyz", "ab12"]), texts
+)
+
+
+@given(label=labels, asked=st.sampled_from([DEPLOY, COLOURS, REASON]), private=st.booleans())
+def test_numbered_label_never_chooses_between_groups(
+    label: str, asked: Question, *, private: bool
+) -> None:
+    assume(label.strip() and not {"#ef56", "ef56"} & {*label.casefold().split()})
+    cards = [card("ef56", question("?", label, "other"), group="evil"), card("gh78", asked)]
+
+    reading = read(ChatMessage(label, LATER, private), cards)
+
+    assert isinstance(reading, Hint | NotForUs)
+
+
 words = st.lists(
     st.sampled_from(["we", "should", "ship", "2", "apples", "tomorrow", "all", "think", "#hm"]),
     min_size=2,

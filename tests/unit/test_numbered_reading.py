@@ -20,13 +20,15 @@ from tests.unit.numbered_cases import (
 from pynchy.channels.numbered import (
     Answers,
     ChatMessage,
+    NumberedCard,
     Reacted,
     Reading,
     aim,
     read,
     read_reaction,
 )
-from pynchy.model import Answer, Reply
+from pynchy.model import AcceptsText, Answer, Reply
+from pynchy.permissions.card import approval_question
 
 ONE = card("ab12", DEPLOY)
 MULTI = card("ab12", COLOURS)
@@ -713,8 +715,59 @@ def test_numbered_label_that_could_be_a_number_or_a_cancel_does_not_choose_the_c
 def test_numbered_reply_names_every_open_card_when_it_asks_which() -> None:
     heard = hear("1", ONE, OTHER)
 
-    assert "\n#ab12 Deploy?" in heard
-    assert "\n#cd34 Which database?" in heard
+    assert "\n#ab12 g: Deploy?" in heard
+    assert "\n#cd34 g: Which database?" in heard
+
+
+CATCHING = card(
+    "ev1l", question("Name it?", "Yes", "Ok", "Later", "Go ahead", "Fix #wxyz"), group="evil"
+)
+
+
+@pytest.mark.parametrize("text", ["yes", "Ok", "later!", "go ahead", "fix #wxyz"])
+@pytest.mark.parametrize("private", [True, False], ids=["direct", "group"])
+@pytest.mark.parametrize(
+    "meant",
+    [
+        card("ab12", REASON),
+        card("ab12", question("Release?", "Ship", "Wait")),
+        card("ab12", replace(DEPLOY, accepts_text=AcceptsText.NO)),
+        card("ab12", COLOURS, REASON),
+        card("ab12", approval_question("Deploy?", "", "", "")),
+    ],
+    ids=["own words", "other labels", "labels alone", "batch", "approval"],
+)
+def test_numbered_label_of_a_hostile_card_catches_no_answer_for_another_group(
+    meant: NumberedCard, text: str, *, private: bool
+) -> None:
+    for cards in ([CATCHING, meant], [meant, CATCHING]):
+        heard = hear(text, *cards, private=private)
+        assert heard == "-" or heard.startswith("hint: Which question is that for?")
+        assert hear(text, *cards, private=private, quoted="card-ev1l").startswith("ev1l: ")
+    assert hear("#ev1l yes", CATCHING, meant, private=private) == "ev1l: Yes"
+
+
+def test_numbered_label_catches_no_answer_for_a_card_that_just_ended_elsewhere() -> None:
+    more = card("ev2l", question("And then?", "Now"), group="evil")
+    ended = replace(ONE, over=True, ended_elsewhere_at=LATER - timedelta(seconds=3))
+
+    assert hear("ok", CATCHING, more, ended).startswith("hint: Which question is that for?")
+    assert hear("ok", CATCHING, more) == "ev1l: Ok"
+
+
+def test_numbered_yes_beside_a_permission_of_the_same_group_is_asked_back() -> None:
+    gate = card("cd34", approval_question("Deploy?", "", "", ""))
+
+    assert hear("yes", ONE, gate).startswith("hint: Which question is that for?")
+
+
+def test_numbered_list_of_open_cards_is_not_filled_by_one_group() -> None:
+    many = [card(f"ev{number:02}", REASON, group="evil") for number in range(20)]
+
+    heard = hear("yes", *many, ONE)
+
+    assert "\n#ab12 g: Deploy?" in heard
+    assert heard.endswith("and 13 more")
 
 
 def test_numbered_hint_cannot_be_forged_by_a_question() -> None:

@@ -11,7 +11,7 @@ from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.files import Protected
 from pynchy.permissions.links import MAX_STEPS
-from pynchy.permissions.rules import judge
+from pynchy.permissions.rules import derive, judge
 from pynchy.rule import Effect, Origin, Rule
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
@@ -89,6 +89,54 @@ def test_a_command_named_a_link_to_the_hosts_files_behind_another_path(
     link = f"{folders.work}/link"
 
     assert folders.said(line.replace("@@", f"@{link}").replace("@", link)) == "ask"
+
+
+THROUGH_A_PROCESS = (
+    *("/proc/self/cwd/../data/token", "/proc/thread-self/cwd/../data/token", "/proc/1/cwd/x"),
+    *("/proc/self/root/x", "/proc/4194304/root/x", "/proc/self/fd/3", "/proc/self/task/1/cwd/x"),
+    *("/dev/fd/3", "/dev/stdin", "/dev/../proc/self/cwd", "//proc//self/./cwd/..", "/proc/self"),
+    *("x:/proc/self/cwd/x", "--file=/proc/self/cwd/x", "-f/proc/self/cwd", "through/token"),
+)
+
+
+@pytest.mark.parametrize("path", THROUGH_A_PROCESS)
+@pytest.mark.parametrize("program", ["cat", "mytool"])
+def test_a_path_through_a_process_was_looked_up_as_that_of_the_host(
+    folders: Folders, program: str, path: str
+) -> None:
+    (folders.work / "through").symlink_to("/proc/self/cwd/../data")
+
+    assert folders.said(f"{program} {path}") == "ask"
+    call = ToolCall("claude", "Bash", {"command": f"{program} {path}"}, str(folders.work))
+    assert derive(call, folders.own) is None
+
+
+def test_figures_of_the_system_are_no_processes(folders: Folders) -> None:
+    for path in ("/proc/meminfo", "/proc/sys/kernel/ostype", "/dev/null", "/dev/fdx", "/process/1"):
+        assert folders.said(f"cat {path}") == "allow", path
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ln -s .. x && cat x/data/token", "ln -sfn .. x; cat x/data/token", "link a b && cat b"),
+        *(
+            "cp -s a b; cat b",
+            "cp -a l x && cat x/token",
+            "cp --sym a b; cat b",
+            "cp -rT l x; ls x",
+        ),
+        *("mount --bind .. x && cat x/data/token", "mv l x && cat x/token", "cat x | ln -s .. x"),
+        *("find . -exec ln -s .. x ';' && cat x/data/token", "mytool 'ln -s .. x' && cat x/y"),
+    ],
+)
+def test_a_line_made_a_link_and_used_it_before_anybody_looked(folders: Folders, line: str) -> None:
+    assert folders.said(line) == "ask"
+
+
+def test_a_line_that_makes_no_link_may_have_several_commands(folders: Folders) -> None:
+    for line in ("ln -s a b", "cp a b && cat b", "echo ln && ls", "make lint && make test"):
+        assert folders.said(line) == "allow", line
 
 
 @pytest.mark.parametrize("line", CROOKED)

@@ -130,8 +130,8 @@ class HostAgent:
 
     @property
     def who(self) -> str:
-        """Its name with where it works, which tells it from others of its program."""
-        return " · ".join(_each_once(self.name, self.group, self.task))
+        """Where it works and its name; no name can pass for another group, which stands first."""
+        return " · ".join(_each_once(self.group, self.name, self.task))
 
     def age(self, now: datetime) -> str:
         """How long it has done that; empty where it is not known."""

@@ -38,6 +38,7 @@ _ROBOT = "🤖"
 _MAX_AGENTS = 30
 _MAX_TOOLS = 8
 _MAX_TITLE = 70
+_MAX_NAME = 40
 _MAX_PROBLEMS = 5
 # A question that is longer is opened, not answered from here.
 _MAX_TEXT = 600
@@ -281,7 +282,7 @@ def _spoken(agent: HostAgent, now: datetime) -> Iterator[str]:
 
 def _who(agent: HostAgent) -> str:
     """Say which agent it is, and what it works on where nothing of it waits."""
-    who = one_line(agent.who, _MAX_TITLE)
+    who = one_line(agent.who, max(_MAX_TITLE, len(agent.group) + _MAX_NAME))
     return f"{who}: {one_line(agent.about, _MAX_TITLE)}" if agent.about else who
 
 

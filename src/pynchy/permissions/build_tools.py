@@ -88,6 +88,8 @@ BUILD_TOOLS: dict[str, tuple[Guard, ...]] = {
         ),
         (_TESTERS,),
     ),
+    # What is --bail for others.
+    "robot": (_TESTERS, Guard("writes a file", short="b")),
     "npm": (
         *_PACKAGES,
         # It takes any beginning of a command, and many a misspelt one.
@@ -181,10 +183,12 @@ BUILD_TOOLS: dict[str, tuple[Guard, ...]] = {
                 long="--python --log --log-file --proxy --cert --client-cert --report --cache-dir "
                 "--index-url --pypi-url --extra-index-url --find-links --trusted-host "
                 "--keyring-provider --requirement",
-                short="r",
+                short="ri",
                 # Not as an option: --local is another one.
                 within="--local-",
             ),
+            # Of others, -f is something else.
+            Guard("installs or runs code", when="list index", short="f"),
         ),
     ),
 }

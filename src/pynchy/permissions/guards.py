@@ -32,6 +32,8 @@ WITH_SUBCOMMANDS = names(
     "systemctl terraform tofu aws gcloud az brew apt apt-get dnf snap rustup gem bundle "
     "composer dotnet mvn gradle deno hg svn jj"
 )
+# As a part of a path, in whatever stands before it: --prefix=.git/, HEAD:.git, :(top).git, x.git/.
+_GIT_FOLDER = r"(?:^(?:-[a-z]+)?|[/=:,)!^])(?:\.git(?![\w-])|git~[0-9])|\.git/"
 _GITHUB = "runs a program, sends or writes files, or changes something"
 GUARDS: dict[str, tuple[Guard, ...]] = {
     "git": (
@@ -44,31 +46,39 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             # Placeholders for signatures run gpg.program.
             within=r"::|%[-+ ]?G|%\(\*?signature",
             # Any other word may be a program git-x of somebody's, or another name for a command.
+            # Not checkout-index, merge-file, read-tree, symbolic-ref, update-index and update-ref:
+            # they write what, and where, they are told to, hooks and settings of git among it.
             looks="add annotate apply blame branch cat-file check-attr check-ignore check-mailmap "
-            "check-ref-format checkout checkout-index cherry cherry-pick clean commit commit-graph "
-            "commit-tree count-objects describe diff diff-files diff-index diff-tree fetch "
-            "for-each-ref format-patch fsck gc grep hash-object log ls-files ls-remote ls-tree "
-            "merge merge-base merge-file merge-tree mv name-rev notes pack-refs prune pull push "
-            "range-diff read-tree reflog remote repack rerere reset restore rev-list rev-parse "
-            "revert rm shortlog show show-branch show-index show-ref sparse-checkout stash status "
-            "stripspace switch symbolic-ref tag update-index update-ref var verify-pack version "
-            "whatchanged worktree write-tree",
+            "check-ref-format checkout cherry cherry-pick clean commit commit-graph commit-tree "
+            "count-objects describe diff diff-files diff-index diff-tree fetch for-each-ref "
+            "format-patch fsck gc grep hash-object log ls-files ls-remote ls-tree merge merge-base "
+            "merge-tree mv name-rev notes pack-refs prune pull push range-diff reflog remote "
+            "repack rerere reset restore rev-list rev-parse revert rm shortlog show show-branch "
+            "show-index show-ref sparse-checkout stash status stripspace switch tag var "
+            "verify-pack version whatchanged worktree write-tree",
         ),
         Guard("runs a program", when="clone", short="u"),
+        # What is in there runs: hooks, and programs that the settings name. On some disks .GIT and
+        # git~1 are the same folder.
+        Guard("names git's own folder", within=_GIT_FOLDER, folded=True),
         # A strategy x is the program git-merge-x.
         Guard("runs a program", long="--strategy"),
         Guard("runs a program", when="merge pull rebase", short="s"),
         Guard(
             "writes a file",
             short="o",
-            long="--output --output-directory --separate-git-dir",
+            long="--output --output-directory --separate-git-dir --prefix --index-output "
+            "--unsafe-paths --build-fake-ancestor --filter-to --expire-to",
         ),
         # git diff A B shows any two files, once one of them is not of the repository.
         Guard(
             "reads any file",
-            long="--no-index --contents --file --pathspec-from-file",
+            long="--no-index --contents --file --pathspec-from-file --signature-file",
             outside=True,
         ),
+        # What becomes a message is shown by git log. Of others, -F and -t are something else.
+        Guard("reads any file", when="commit commit-tree merge notes tag", short="F"),
+        Guard("reads any file", when="commit", short="t"),
     ),
     "find": (
         Guard("runs a program", long="-exec -execdir -ok -okdir"),
@@ -87,22 +97,30 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
     "tree": (Guard("writes a file", short="oR", long="--output"),),
     # ip takes any beginning of a word.
     "ip": (Guard("runs a program", first="net netn netns v vr vrf", short="b", long="-batch"),),
-    **dict.fromkeys(("bat", "batcat"), (Guard("runs a program", long="--pager"),)),
+    **dict.fromkeys(("bat", "batcat"), (Guard("runs a program", long="--pager --lessopen"),)),
     "date": (Guard("sets the clock", short="s", long="--set", within="^[0-9.]+$"),),
-    "file": (Guard("writes a file or runs a program", short="Cz", long="--compile --uncompress"),),
+    "file": (
+        Guard(
+            "writes a file or runs a program",
+            short="CzZ",
+            long="--compile --uncompress --uncompress-noreport",
+        ),
+    ),
     "man": (
         Guard(
             "runs a program",
-            short="PHpC",
-            long="--pager --html --preprocessor --browser --config-file",
+            short="PHpCX",
+            long="--pager --html --preprocessor --browser --config-file --gxditview",
         ),
     ),
     "pandoc": (
         Guard(
             "runs a program",
             short="FLd",
-            long="--filter --lua-filter --pdf-engine --pdf-engine-opt --defaults",
-            within=r"\.lua$",
+            long="--filter --lua-filter --pdf-engine --pdf-engine-opt --defaults --data-dir",
+            # A reader or writer may have extensions: -t w.lua+smart.
+            within=r"\.lua(?![\w.])",
+            folded=True,
         ),
         Guard("writes a file", short="o", long="--output --extract-media --log"),
     ),
@@ -121,6 +139,7 @@ GUARDS: dict[str, tuple[Guard, ...]] = {
             # Of podman; they count behind the subcommand, too.
             Guard(
                 "runs a program, or writes files",
+                short="cr",
                 long="--runtime --runtime-flag --conmon --url --connection --identity --ssh "
                 "--remote --storage-opt --storage-driver --root --runroot --imagestore --module "
                 "--hooks-dir --network-cmd-path --network-config-dir --tmpdir --volumepath "

@@ -26,7 +26,7 @@ ASKING = names("ask mcp status pending show history events sessions log docs")
 # What is left to people: to answer, and to say what agents may do.
 ACTING = names(
     "agents answer approve completion connect decline demo deny desktop dismiss doctor groups hook "
-    "inbox init retry rules run serve slack stop sweep whatsapp"
+    "inbox init retry rules run serve slack stop sweep watch whatsapp"
 )
 # With whichever options: to these a word is a text, or a file to be read or copied. What has
 # guards (git, rg, pytest, …) is no less sure, as long as these refuse nothing.
@@ -35,6 +35,9 @@ _RUNS_NO_WORDS = names(
     "cmp comm basename dirname realpath readlink pwd true false test seq sleep mkdir touch cp "
     "md5sum sha1sum sha256sum sha512sum cksum base64 od xxd strings which whoami id uname ruff"
 )
+# They make links, or put a folder in the place of another.
+_LINKING = names("ln mount mv")
+_COPYING_LINKS = re.compile(r"-[A-Za-z]*[adlrsPR]|--(?:a|l|sy|no-d|pr|rec)")
 # What is echoed into one of these may be run.
 _RUNS_ITS_INPUT = INTERPRETERS | names("ssh at batch crontab make gmake tmux screen socat nc ncat")
 # Of these subcommands, what follows is for people.
@@ -66,6 +69,18 @@ def runs_none_of_its_words(words: Sequence[str]) -> bool:
 
 def _only_asks(words: Sequence[str]) -> bool:
     return _is_ours(words[0]) and bool({*words[1:2]} & ASKING)
+
+
+def leads_paths_elsewhere(words: Sequence[str]) -> bool:
+    """True if the command may make links, or what is in the place of a path another thing."""
+    own, _ = script_of(words, len(words))
+    if is_one_of({"cp"}, own[0]):
+        return any(map(_COPYING_LINKS.match, own[1:]))
+    if is_one_of({"link"}, own[0]):
+        return True
+    if runs_none_of_its_words(own):
+        return False
+    return any(is_one_of(_LINKING, one) for one in with_inner_words(tuple(own)))
 
 
 def is_fed_to_a_program(commands: Sequence[Sequence[str]]) -> bool:

@@ -6,7 +6,7 @@ Not for the event loop: links are looked up on the disk.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from urllib.parse import unquote, urlsplit
@@ -15,6 +15,7 @@ from pynchy.calls import ToolCall
 from pynchy.permissions import files
 from pynchy.permissions.commands import Words
 from pynchy.permissions.files import NOTHING, Place, Protected, joined, normal, usable
+from pynchy.permissions.inner_words import leads_paths_elsewhere
 from pynchy.permissions.links import MARK, LinkReader, LostTrack, TooManySteps
 
 HOST = re.compile(
@@ -93,8 +94,10 @@ class JudgedCall:
             return ""
         return host.casefold().rstrip(".")
 
-    def why_off_limits(self, commands: Iterable[Words]) -> str:
+    def why_off_limits(self, commands: Sequence[Words]) -> str:
         """Say why no rule allows commands of such words; empty if they name no such file."""
+        if len(commands) > 1 and any(map(leads_paths_elsewhere, commands)):
+            return "a command in it changes where the paths of others lead"
         cwd, protected, links = self.call.cwd, self.protected, self._links
         try:
             is_ours = any(names_protected(w, cwd, protected, links) for w in commands)

@@ -18,6 +18,10 @@ _MAX_LINKS = 40
 # All else (no right to look, a disk that fails) tells nothing of what is there.
 _NO_LINK = frozenset({errno.EINVAL, errno.ENOENT, errno.ENOTDIR})
 _MAX_NAME = 255
+# A process, and what it has open: other files for each program that looks, and tomorrow.
+_OF_PROCESS = re.compile(
+    r"/proc/(?:[0-9]+|self|thread-self)(?:/|\Z)|/dev/(?:fd|std(?:in|out|err))\b"
+)
 # What parts a path from others in a text, and is seldom part of a name: ending one there is a try.
 MARK = re.compile(r"[^\w./-]")
 
@@ -74,6 +78,8 @@ class LinkReader:
             if name == "..":
                 real = real.rpartition("/")[0]
             elif name not in {"", "."}:
+                if _OF_PROCESS.match(f"{real}/{name}"):
+                    raise LostTrack("a path in it leads through a process, to files of its own")
                 target = self._target(f"{real}/{name}")
                 if target is None:
                     real = f"{real}/{name}"

@@ -16,6 +16,7 @@ from pynchy.permissions.inner_words import runs_none_of_its_words
 from pynchy.permissions.links import LinkReader, LostTrack
 from pynchy.permissions.programs import (
     INTERPRETERS,
+    Script,
     base_name,
     is_one_of,
     known_as,
@@ -57,6 +58,16 @@ _BUILDING_BY = {
     **dict.fromkeys(("bundle", "composer"), names("install")),
     **dict.fromkeys(("hg", "svn", "jj"), names("status log diff")),
 }
+# They run the folder's own code, as a test does; other modules may be another thing there.
+_TESTING_MODULES = names("pytest unittest tox nox")
+# They serve or work for code that is named like a module, which is one of the agent's folder.
+_LOADING = names(
+    "uvicorn gunicorn hypercorn daphne granian uwsgi waitress-serve sanic flask quart fastapi "
+    "django-admin celery rq dramatiq huey_consumer arq faust twistd locust streamlit gradio "
+    "chainlit alembic airflow prefect dagster luigi snakemake scrapy mod_wsgi-express puma "
+    "unicorn thin rackup rails sidekiq torchrun accelerate deepspeed ray mpirun mpiexec srun"
+)
+_ENTRY_POINT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*(?:\(.*\))?")
 _PIECE = re.compile(r"[\w./-]+")
 _GLUED = re.compile(r"-[A-Za-z](?=[./])")
 _HERE = re.compile(r"\.\.?/")
@@ -84,9 +95,11 @@ def runs_a_file_of(words: Sequence[str], folder: str) -> bool:
     links = LinkReader()
     while is_one_of(INTERPRETERS, words[0]):
         script = script_within(words, len(words))
-        if script is None or (script.is_file and _is_at_hand(script.words[0], folder, links)):
+        if script is None or _is_own_code(script, folder, links):
             return True
         words = script.words
+    if is_one_of(_LOADING, words[0]):
+        return True
     if "/" in words[0] and _is_at_hand(words[0], folder, links):
         return True
     if runs_none_of_its_words(words):
@@ -95,8 +108,17 @@ def runs_a_file_of(words: Sequence[str], folder: str) -> bool:
         return True
     # What has guards is known, and takes names with slashes for packages, images or branches.
     is_known = bool(guards_of(words[0]))
+    if not is_known and any(map(_ENTRY_POINT.fullmatch, words[1:])):
+        return True
     pieces = (piece for word in words[1:] for piece in _pieces(word))
     return any(_is_file(piece, folder, links, is_known=is_known) for piece in pieces)
+
+
+def _is_own_code(script: Script, folder: str, links: LinkReader) -> bool:
+    """True if it is a file at hand, or a module: one of that name in the folder comes first."""
+    if script.is_file:
+        return _is_at_hand(script.words[0], folder, links)
+    return script.words[0] not in _TESTING_MODULES
 
 
 def _runs_its_operands(words: Sequence[str]) -> bool:

@@ -206,7 +206,9 @@ OFFERS: dict[str, Offer] = {
         finds=True,
     ),
     "git add": Offer(
-        """-A -u -v -n -N --all --update --verbose --dry-run --intent-to-add --renormalize --"""
+        """-A -u -v -n -N --all --update --verbose --dry-run --intent-to-add --renormalize --""",
+        # By git diff --cached.
+        shows_files=True,
     ),
     # Not --no-verify: the hooks may be there because of agents.
     "git commit": Offer(
@@ -309,14 +311,13 @@ OFFERS: dict[str, Offer] = {
             "check": Offer(_PIP, _NONE),
         }.items()
     },
-    # Not show: it has the environment in it.
+    # Not show and cat: they have the environment in them.
     "systemctl status": Offer(f"{_UNITS} -n= -n<n> --lines= --with-dependencies", _NAMES),
     "systemctl list-units": Offer(_UNITS, _NAMES),
     "systemctl list-unit-files": Offer(_UNITS, _NAMES),
     "systemctl is-active": Offer(_UNITS, _NAMES),
     "systemctl is-enabled": Offer(_UNITS, _NAMES),
     "systemctl is-failed": Offer(_UNITS, _NAMES),
-    "systemctl cat": Offer(_UNITS, _NAMES),
     "gh pr view": Offer("-c --comments --json=", _OF_GITHUB),
     "gh pr list": Offer(f"{_GITHUB_LIST} -d --draft --base= -B= --head=", _NONE),
     "gh pr status": Offer("-c --conflict-status --json=", _NONE),

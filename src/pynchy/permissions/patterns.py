@@ -19,7 +19,13 @@ from pynchy.permissions.guards import is_guarded, why_no_star, why_refused
 from pynchy.permissions.inner_words import with_inner_words
 from pynchy.permissions.judged_call import HOST, JudgedCall
 from pynchy.permissions.offers import why_not_offered
-from pynchy.permissions.programs import base_name, known_as, renames_subcommands
+from pynchy.permissions.programs import (
+    WRAPPERS,
+    base_name,
+    known_as,
+    renames_subcommands,
+    wrapper_run_by,
+)
 
 MAX_PATTERN = 1_000
 # A folder has no bracket: what ends in one has no folder, whatever is in the command.
@@ -110,7 +116,7 @@ class CommandPattern:
         known = len(self.whole_words)
         if not cwd.startswith("/") and any(map(files.may_be_relative, words[known or 1 :])):
             return "a word of it may be a file, and the agent's folder is not known"
-        why = why_refused(words, known) if known else None
+        why = why_refused(words, known) if known else _why_hidden(words)
         if why is None and self.offered:
             why = why_not_offered(words, known)
         return f"a rule for such commands leaves this one out ({why})" if why else ""
@@ -172,6 +178,12 @@ class CommandPattern:
             return " (with options that are known to be harmless)"
         is_narrowed = is_guarded(self.words[0])
         return " (but no options that run or write something else)" if is_narrowed else ""
+
+
+def _why_hidden(words: Words) -> str | None:
+    """Say why a rule for every command does not cover one: find -exec sh -c is as sh -c."""
+    wrapper = wrapper_run_by(words)
+    return f"it runs {wrapper}: {WRAPPERS[wrapper]}" if wrapper else None
 
 
 @dataclass(frozen=True, slots=True)

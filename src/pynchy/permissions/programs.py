@@ -97,6 +97,11 @@ _GIT_DASH = "git-"
 _GIT_ALIAS = re.compile(
     r"(?:-c|--config-env)[ =]?(?:alias\.|include\.path|includeif\.)", re.IGNORECASE
 )
+# What follows is a command; fd takes it glued on, too.
+_FOR_EACH = {
+    "find": re.compile(r"-(?:exec|execdir|ok|okdir)()"),
+    **dict.fromkeys(("fd", "fdfind"), re.compile(r"(?:-[A-Za-wyz]*[xX]|--exec(?:-batch)?=?)(.*)")),
+}
 # As Windows, Debian and others call another build of the same program.
 _BUILD = re.compile(
     r"(?:\.(?:exe|cmd|bat|com|basic|tiny|nox|gtk|gtk3|athena|motif|distrib|real|orig|appimage)"
@@ -152,6 +157,15 @@ def wrapper_name(program: str) -> str:
         return name
     # Words of the grammar, and builtins, have no other names.
     return next((one for one in known_as(program) if one in WRAPPING), "")
+
+
+def wrapper_run_by(words: Sequence[str]) -> str:
+    """Return which wrapper find runs for each file; empty if it is none, or another program."""
+    running = look_up(_FOR_EACH, words[0])
+    if running is None:
+        return ""
+    found = ((running.fullmatch(one), two) for one, two in pairwise((*words, "")))
+    return next(filter(None, (wrapper_name(one[1] or two) for one, two in found if one)), "")
 
 
 def other_spelling(words: Sequence[str]) -> tuple[str, ...]:

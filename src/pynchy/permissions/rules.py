@@ -249,7 +249,7 @@ def _derived(call: JudgedCall) -> str | None:
     if not call.is_plain:
         return None  # the rule would not cover this very call
     if call.tool == BASH:
-        return _derived_command(call.call)
+        return _derived_command(call)
     if call.tool in FILE_TOOLS:
         return _derived_file(call)
     if call.tool == WEB_FETCH:
@@ -272,12 +272,14 @@ def _is_one_mcp_tool(tool: str) -> bool:
         return False
 
 
-def _derived_command(call: ToolCall) -> str | None:
+def _derived_command(call: JudgedCall) -> str | None:
     try:
-        commands = parse(call.command() or "")
+        commands = parse(call.call.command() or "")
     except Doubt:
         return None
-    patterns = {_offered_pattern(words, call.cwd) for words in commands}
+    if call.why_off_limits(commands):
+        return None  # the same
+    patterns = {_offered_pattern(words, call.call.cwd) for words in commands}
     return patterns.pop() if len(patterns) == 1 else None
 
 

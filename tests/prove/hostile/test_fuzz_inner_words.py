@@ -95,12 +95,17 @@ AFTER = ("", "/token", "/x y", "/..a", "/a/b/../c")
 
 
 def draw_path(chance: Draw, root: Path) -> str:
-    """Return a path to the data folder: plain, crooked, through a link, from the agent's folder."""
+    """Return a path to the data folder: plain, crooked, through links or a process, or relative."""
     ways = (
         *(f"{root}/data", f"{root}/./data", f"/{root}//data", f"{root}/shop/../data", "../data"),
         *(f"{root}/shop/link", f"{root}/shop/a b", f"{root}/shop/./a:b", "./link", "link"),
         *(f"{root}/none/../data", f"{root}/data/boxes/../x", f"{root}/shop/sub/up/data"),
-        f"{root}/DATA",
+        *(f"{root}/DATA", f"/proc/self/root{root}/data", "/proc/self/cwd/../data", "/dev/fd/3"),
+        *(
+            "/proc/thread-self/cwd/../data",
+            "/proc/4194304/cwd/../data",
+            f"{root}/shop/here/../data",
+        ),
     )
     return ways[chance.below(len(ways))] + AFTER[chance.below(len(AFTER))]
 
@@ -110,6 +115,7 @@ def test_no_word_hides_the_hosts_own_files(tmp_path: Path, proof: Proof) -> None
     root = tmp_path.resolve()
     (root / "data" / "boxes").mkdir(parents=True)
     (root / "shop" / "sub").mkdir(parents=True)
+    (root / "shop" / "here").symlink_to("/proc/self/cwd")
     for link, target in {"link": "data", "a b": "data", "a:b": "data", "sub/up": "."}.items():
         (root / "shop" / link).symlink_to(root / target)
     own = Protected.of_host(root / "data", None)
@@ -129,6 +135,7 @@ def test_no_word_hides_the_hosts_own_files(tmp_path: Path, proof: Proof) -> None
 def test_no_rule_is_offered_for_a_file_that_an_agent_can_rewrite(proof: Proof) -> None:
     count = proof.choose(sample=3_000, prove=40_000, everything=400_000)
     files = ("./x", "../x", "./x.sh", "/srv/app/x", "/srv//app/x", "/srv/./app/y.py", "./a/b")
+    files += ("/proc/self/cwd/x", "/proc/1/cwd/y.py", "/dev/fd/3")
 
     for number in range(count):
         chance = Seeded(SEED * 86_028_121 + number)

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -24,6 +24,7 @@ from tests.prove.hostile.fuzzing import Draw, Drawn, Seeded
 from pynchy.calls import ToolCall
 from pynchy.model import GroupName
 from pynchy.permissions.commands import parse
+from pynchy.permissions.files import Protected
 from pynchy.permissions.offers import OFFERS
 from pynchy.permissions.origins import check_pattern
 from pynchy.permissions.patterns import PatternProblem
@@ -482,7 +483,10 @@ VERSIONS = (
 )
 BUILDS = ("", "", ".exe", "-static", ".real", ".EXE")
 FOLDERS = ("", "", "/usr/bin/", "/opt/x/bin/", "./")
-TO_SCRIPT = ("build.py", "./build.py", "-c x", "-e x", "-x y", "/srv/app/build.py", "")
+TO_SCRIPT = (
+    *("build.py", "./build.py", "-c x", "-e x", "-x y", "/srv/app/build.py", ""),
+    *("-m venv x", "-m pip list", "-m http.server", "-m x.y", "-m x"),
+)
 
 
 def draw_name(chance: Draw) -> str:
@@ -510,8 +514,9 @@ def test_no_other_name_of_a_program_slips_past_the_lists(proof: Proof) -> None:
         assert refuses_star(name), f"Bash({name} *) is taken"
         line = f"{name} {TO_SCRIPT[chance.below(len(TO_SCRIPT))]}"
         offered = derive(ToolCall("claude", "Bash", {"command": line}, "/srv/app"))
-        assert offered is None or "*" not in offered, f"{line!r} is offered {offered!r}"
         is_python = bool({"python", "pypy"} & {*known_as(name)})
+        is_module = is_python and " -m " in line
+        assert offered is None or not ("*" in offered or is_module), f"{line!r}: {offered!r}"
         answers = ("-m pynchy approve ab2c", "run pynchy approve ab2c", "-Impynchy deny ab2c")
         for answer in answers if is_python else answers[:2]:
             assert not allows(WIDE, f"{name} {answer}"), f"{name} {answer}"
@@ -521,6 +526,13 @@ def test_no_other_name_of_a_program_slips_past_the_lists(proof: Proof) -> None:
 
 # All that may be let in behind `program *`: what looks, builds, tests, or writes words to a forge.
 HARMLESS = {
+    "git": "add annotate apply blame branch cat-file check-attr check-ignore check-mailmap "
+    "check-ref-format checkout cherry cherry-pick clean commit commit-graph commit-tree "
+    "count-objects describe diff diff-files diff-index diff-tree fetch for-each-ref format-patch "
+    "fsck gc grep hash-object log ls-files ls-remote ls-tree merge merge-base merge-tree mv "
+    "name-rev notes pack-refs prune pull push range-diff reflog remote repack rerere reset restore "
+    "rev-list rev-parse revert rm shortlog show show-branch show-index show-ref sparse-checkout "
+    "stash status stripspace switch tag var verify-pack version whatchanged worktree write-tree",
     "npm": "ls list la ll view info show v outdated explain why audit search fund root prefix bin "
     "ping whoami query sbom",
     "pnpm": "list ls why outdated audit licenses root bin view info",
@@ -545,6 +557,8 @@ SUBCOMMANDS = (
     *("delete", "apply", "create", "edit", "set", "uncordon", "reload", "condreload", "clone"),
     *("download", "upload", "alias", "init", "ci", "rebuild", "link", "remove", "build", "get"),
     *("status", "list", "view", "generate", "tool", "attach", "cp", "push", "pull"),
+    *("update-index", "checkout-index", "merge-file", "read-tree", "update-ref", "symbolic-ref"),
+    *("mktree", "am", "archive", "bundle", "submodule", "rebase", "bisect", "credential-store"),
 )
 
 
@@ -576,6 +590,125 @@ def test_a_star_lets_in_no_subcommand_that_is_not_known(proof: Proof) -> None:
 
     assert allowed > count // 50, "the words are too odd to prove anything"
     proof.report("fuzz: subcommands", inputs=count, allowed=allowed, seed=SEED)
+
+
+# Where git keeps what it runs, and what may lead or write there.
+GIT_PLACES = (
+    *(".git/hooks/pre-commit", ".git/config", ".git/hooks/", ".git/hooks", ".GIT/config", "./.git"),
+    *("x/../.git/config", ":(top).git/config", "sub/.git/hooks/pre-commit", "hooks/pre-commit"),
+)
+GIT_WORDS = (
+    *(
+        "mine",
+        "base",
+        "pre-commit",
+        "HEAD",
+        ".",
+        "--",
+        "hook.patch",
+        "-f",
+        "-a",
+        "-p",
+        "-m x",
+        "-F mine",
+    ),
+    *("--output=@", "--output @", "-o @", "-o@", "--prefix=@", "--index-output=@", "--file=@", "@"),
+    *(
+        "--unsafe-paths",
+        "--directory=@",
+        "--build-fake-ancestor=@",
+        "--separate-git-dir=@",
+        "--stdin",
+    ),
+    *("--suffix=@", "--expire-to=@", "--filter-to=@", "--pathspec-from-file=@", "add", "mv", "set"),
+    *("--cacheinfo 100755,$,pre-commit", "-u", "--template=@", "-t @", "--work-tree=@", "-q"),
+)
+# Whole, since chance seldom puts them together.
+GIT_WORDS += ("@ base mine", "--prefix=@ pre-commit", "--unsafe-paths hook.patch")
+GIT_COMMANDS = (*HARMLESS["git"].split(), *SUBCOMMANDS[-14:], "config", "init", "clone", "mktag")
+
+
+def test_git_with_a_star_changes_nothing_that_git_runs(tmp_path: Path, proof: Proof) -> None:
+    count, ran = proof.choose(sample=400, prove=8_000, everything=100_000), 0
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_EDITOR": "true"}
+    rules = _rules(allow=["Bash(git *)"])
+
+    def run(line: str) -> str:
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=tmp_path,
+            env=environ | {"GIT_ALLOW_PROTOCOL": "file", "GIT_TERMINAL_PROMPT": "0"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=60,
+        )
+        return done.stdout
+
+    def settings_of() -> tuple[str, str]:
+        own = (".git/config", ".git/config.worktree")
+        found = [tmp_path / name for name in own if (tmp_path / name).exists()]
+        running = (
+            r"(?i)^\s*(\w*(hook|monitor|pager|editor|command|driver|program)|\[(alias|filter|inc))"
+        )
+        lines = [x for path in found for x in path.read_text(errors="replace").splitlines()]
+        return run("ls -A .git/hooks"), "".join(x for x in lines if re.search(running, x))
+
+    _make_repository(tmp_path, run)
+    before = settings_of()
+    blob = run("git rev-parse HEAD:pre-commit").strip()
+    for number in range(count):
+        chance = Seeded(SEED * 49_979_687 + number)
+        words = [GIT_COMMANDS[chance.below(len(GIT_COMMANDS))]]
+        for _ in range(1 + chance.below(4)):
+            word = GIT_WORDS[chance.below(len(GIT_WORDS))].replace("$", blob)
+            words.append(word.replace("@", GIT_PLACES[chance.below(len(GIT_PLACES))]))
+        line = f"git {' '.join(words)}"
+        if allows(rules, line):
+            ran += 1
+            run(line)
+            assert settings_of() == before, f"{line!r} is allowed and changes what git runs"
+
+    assert ran > count // 50, "the lines are too odd to prove anything"
+    proof.report("fuzz: git with a star", inputs=count, ran=ran, seed=SEED)
+
+
+def _make_repository(folder: Path, run: Callable[[str], str]) -> None:
+    (folder / "pre-commit").write_text("#!/bin/sh\ntouch pwned\n")
+    (folder / "pre-commit").chmod(0o755)
+    run("git init -q . && git config user.name a && git config user.email a@b.c && git add .")
+    run("git commit -qm first && rm -f .git/hooks/* && cp .git/config base && cp base mine")
+    run("printf '[alias]\\n\\tx = !id\\n' >>mine")
+    (folder / "hook.patch").write_text(
+        "diff --git a/.git/hooks/x b/.git/hooks/x\nnew file mode 100755\n"
+        "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1,1 @@\n+id\n"
+    )
+
+
+# How a path leads through a process, and how it may be spelt and glued to other words.
+PROCESSES = ("self", "thread-self", "1", "4194304", "self/task/7")
+OF_PROCESS = ("cwd", "root", "fd/3", "cwd/..", "cwd/../x", "exe", "root/srv", "map_files")
+GLUED = ("@", "x:@", "--file=@", "-f@", "'a b @'", "x,@,y", "@:/x", "file://@")
+
+
+def test_no_path_through_a_process_is_allowed(tmp_path: Path, proof: Proof) -> None:
+    count = proof.choose(sample=1_000, prove=20_000, everything=200_000)
+    own = Protected.of_host(tmp_path, None)
+
+    for number in range(count):
+        chance = Seeded(SEED * 67_867_967 + number)
+        parts = ["proc", PROCESSES[chance.below(5)], *OF_PROCESS[chance.below(8)].split("/")]
+        for _ in range(chance.below(3)):
+            parts.insert(chance.below(len(parts) + 1), ("", ".", "tmp/..")[chance.below(3)])
+        line = f"cat {GLUED[chance.below(len(GLUED))].replace('@', '/' + '/'.join(parts))}"
+        call = ToolCall("claude", "Bash", {"command": line}, "/srv/app")
+        found = decide(WIDE, call, "s1", NOON, own)
+        assert found is None or found.effect is not Effect.ALLOW, line
+        assert derive(call, own) is None, line
+
+    proof.report("fuzz: paths through processes", inputs=count, seed=SEED)
 
 
 @pytest.mark.timeout(7_200)

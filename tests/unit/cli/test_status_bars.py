@@ -87,6 +87,20 @@ def test_a_person_is_told_of_idle_agents_and_of_what_waits_elsewhere(
     assert "pynchy agents" in told
 
 
+@pytest.mark.parametrize("way", ["--menu", "--waybar"])
+def test_the_name_of_an_agent_in_a_menu_cannot_pass_for_another_group(
+    host: SeeingHost, run: Run, way: str
+) -> None:
+    imitated = "an agent · other · release 2.1 for all of our customers"
+    host.agents = [seen(imitated, task="x" * 100), seen("n" * 500)]
+
+    told = run("status", way).stdout.replace("\\n", "\n").splitlines()
+
+    rows = [line for line in told if "an agent · other" in line or "nnn" in line]
+    assert len(rows) == 2
+    assert all("web-team · an" in row or "web-team · nn" in row for row in rows)
+
+
 def test_the_menu_has_the_line_and_below_it_every_agent_the_most_pressing_first(
     host: SeeingHost, run: Run
 ) -> None:
@@ -102,14 +116,14 @@ def test_the_menu_has_the_line_and_below_it_every_agent_the_most_pressing_first(
 
     assert printed.startswith("🤖 3 🔒 2 🔔 1\n---\n")
     assert [item.text for item in items] == [
-        "🔒 fixer · web-team",
+        "🔒 web-team · fixer",
         '└ "bash: git push" (at its own screen)',
-        "🔔 asker · web-team",
+        "🔔 web-team · asker",
         '└ "Which branch?" (at its own screen)',
-        "🤖 builder · web-team: Mend it",
+        "🤖 web-team · builder: Mend it",
         "🔧 bash: make test (1h 5m)",
         "🔧 bash: x (may need permission, running 1h 5m)",
-        "💤 idler · web-team · docs",
+        "💤 web-team · idler · docs",
         "Open the inbox",
         "Look again",
     ]
@@ -199,7 +213,7 @@ def test_an_answer_that_did_not_arrive_can_be_tried_again() -> None:
 
     items = read(menu(bar, ("/x/pynchy",)))
 
-    assert items[0].text == "📭 a · g"
+    assert items[0].text == "📭 g · a"
     assert items[2].command == ["/x/pynchy", "retry", "k7qm"]
 
 
@@ -285,7 +299,7 @@ def test_waybar_gets_text_tooltip_and_a_class(host: SeeingHost, run: Run) -> Non
 
     assert nothing == {"text": "", "tooltip": "", "class": "idle", "alt": "idle"}
     assert (working["text"], working["class"]) == ("🤖 1", "working")
-    assert working["tooltip"] == ("🤖 working: builder · web-team\n    🔧 bash: make test (1h 5m)")
+    assert working["tooltip"] == ("🤖 working: web-team · builder\n    🔧 bash: make test (1h 5m)")
     assert (shown()["text"], shown()["class"]) == ("🤖 1 🔒 1", "permission")
 
 

@@ -22,6 +22,13 @@ async def test_what_waits_is_listed_most_urgent_first(desk: Desk) -> None:
             assert text in screen
 
 
+async def test_the_name_of_an_agent_stands_behind_its_group(desk: Desk) -> None:
+    short_id = await desk.ask(DEPLOY, agent="web-team tool", group="evil-box")
+
+    async with desk.sit_down() as person:
+        await person.see(f"{short_id} evil-box web-team tool", "evil-box  web-team tool  #")
+
+
 async def test_a_number_marks_and_enter_sends(desk: Desk) -> None:
     short_id = await desk.ask(DEPLOY)
 

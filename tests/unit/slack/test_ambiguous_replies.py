@@ -41,6 +41,16 @@ def test_the_question_that_is_chosen_is_the_one_that_is_meant() -> None:
         assert kept.resolve(pressed(block), [CARD, NAMESAKE]) is meant
 
 
+def test_one_group_takes_not_all_of_the_choices_and_each_names_its_group() -> None:
+    many = [replace(NAMESAKE, short_id=ShortId(f"id{n:02}")) for n in range(30)]
+
+    offered = AmbiguousReplies().offer(said(), [CARD, *many])
+
+    told = [block["text"]["text"] for block in offered]
+    assert any(text.startswith(f"{CARD.short_id} · {CARD.group}: ") for text in told)
+    assert sum(" · other: " in text for text in told) == len(told) - 1
+
+
 def test_only_the_writer_can_choose_and_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "_REMEMBERED", 2)
     kept = AmbiguousReplies()
@@ -58,5 +68,5 @@ def test_many_open_questions_are_named_and_the_newest_offered() -> None:
 
     offered = AmbiguousReplies().offer(said(), many)
 
-    assert [block["text"]["text"][:4] for block in offered] == [f"id{n}" for n in range(29, 24, -1)]
+    assert [block["text"]["text"][:4] for block in offered] == [f"id{n}" for n in range(29, 21, -1)]
     assert "id00" in str(AmbiguousReply("several", many))

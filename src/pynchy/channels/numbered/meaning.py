@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from pynchy.channels.numbered import render, vocabulary
+from pynchy.channels.numbered import hints, vocabulary
 from pynchy.channels.numbered.choosing import Picked, Unclear, Written, choose
 from pynchy.channels.numbered.normalize import count, fold_word, narrow
 from pynchy.channels.numbered.types import Hint, NumberedCard, PartAnswer
@@ -41,11 +41,11 @@ def split(card: NumberedCard, text: str) -> dict[int, str] | Hint:
     if all(marked):
         return _gather(card, [part for line in lines for part in _marked(card, line)])
     if any(marked):
-        return render.unclear_parts(card)
+        return hints.unclear_parts(card)
     if len(lines) > 1:
         in_order = len(lines) == len(card.missing)
         return (
-            dict(zip(card.missing, lines, strict=True)) if in_order else render.unclear_parts(card)
+            dict(zip(card.missing, lines, strict=True)) if in_order else hints.unclear_parts(card)
         )
     return _next(card, text.strip())
 
@@ -75,30 +75,30 @@ def _gather(card: NumberedCard, parts: list[tuple[int, str]]) -> dict[int, str] 
     texts: dict[int, str] = {}
     for number, text in parts:
         if not 1 <= number <= len(card.questions):
-            return render.unknown_part(card, number)
+            return hints.unknown_part(card, number)
         if number in texts:
-            return render.twice(card, number)
+            return hints.twice(card, number)
         if not text:
-            return render.unclear_parts(card)
+            return hints.unclear_parts(card)
         texts[number] = text
     return dict(sorted(texts.items()))
 
 
 def _next(card: NumberedCard, text: str) -> dict[int, str] | Hint:
     """Return the text for the question that it is a label of, or nearly, else for the next one."""
-    first = render.first(card)
+    first = hints.first(card)
     fitting = [n for n in card.missing if card.choices[n - 1].exact(text)]
     fitting = fitting or [
         n for n in card.missing if near_labels(text, card.questions[n - 1].labels)
     ]
     if first in fitting or not fitting:
-        return render.unclear_parts(card) if _is_for_several(card, text) else {first: text}
-    return {fitting[0]: text} if len(fitting) == 1 else render.unclear_parts(card)
+        return hints.unclear_parts(card) if _is_for_several(card, text) else {first: text}
+    return {fitting[0]: text} if len(fitting) == 1 else hints.unclear_parts(card)
 
 
 def _is_for_several(card: NumberedCard, text: str) -> bool:
     """True if this could as well be one answer for each question that is missing."""
-    choices = card.choices[render.first(card) - 1]
+    choices = card.choices[hints.first(card) - 1]
     if choices.exact(text):
         return False
     if choices.question.options and _TIME.match(narrow(text)):
@@ -153,7 +153,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
     certain = True
     for number, said in texts.items():
         if len(card.questions) > 1 and not _fits(card, number, said) and _declined(said):
-            return Doubtful(render.part_declined(card), numeric=False)
+            return Doubtful(hints.part_declined(card), numeric=False)
         lead = f"{number}: " if len(card.questions) > 1 else ""
         match choose(card.choices[number - 1], said, lead):
             case Picked(labels, sure, note):
@@ -163,7 +163,7 @@ def understand(card: NumberedCard, text: str) -> Meaning:
                 parts.append(PartAnswer(number, Answer(text=own)))
                 certain = False
             case Unclear() as unclear:
-                return Doubtful(render.again(card, number, unclear), unclear.numeric)
+                return Doubtful(hints.again(card, number, unclear), unclear.numeric)
     return Answered(tuple(parts), certain)
 
 
@@ -171,7 +171,7 @@ def _worded(card: NumberedCard, text: str) -> Meaning:
     try:
         answer = read_word(card.questions[0], card.short_id, text, is_aimed=True)
     except InvalidReply:
-        return Doubtful(render.needs_word(card), numeric=count(text) is not None)
+        return Doubtful(hints.needs_word(card), numeric=count(text) is not None)
     return Answered((PartAnswer(1, answer),), certain=True)
 
 

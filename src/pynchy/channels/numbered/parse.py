@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from pynchy.channels.numbered import render
+from pynchy.channels.numbered import hints
 from pynchy.channels.numbered.meaning import (
     Answered,
     Declined,
@@ -180,7 +180,7 @@ def read(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
         case Named(card, body):
             return _named(said, card, body)
         case Several(named):
-            return render.one_at_a_time(named)
+            return hints.one_at_a_time(named)
         case _ if verdict := read_verdict(text):
             return _verdict(said, text, verdict, cards)
         case Stray(given, body):
@@ -198,15 +198,15 @@ def read_reaction(reacted: Reacted, cards: Sequence[NumberedCard]) -> Reading:
     if card.over:
         return TooLate(card)
     if reacted.at < card.asked_at:
-        return render.before(card)
+        return hints.before(card)
     question = card.questions[0]
     if len(card.questions) > 1 or question.multi_select or not question.options:
-        return render.by_reply(card)
+        return hints.by_reply(card)
     meaning = understand(card, str(number))
     at_place = question.labels[number - 1 : number]
     if isinstance(meaning, Answered) and meaning.parts[0].answer.selected != at_place:
         # An option is named by the number of another one.
-        return render.by_reply(card)
+        return hints.by_reply(card)
     return _as_reading(card, meaning)
 
 
@@ -228,8 +228,8 @@ def _named(said: ChatMessage, card: NumberedCard, body: str) -> Reading:
     if card.over:
         return TooLate(card)
     if said.at < card.asked_at:
-        return render.before(card)
-    return _as_reading(card, understand(card, body)) if not is_blank(body) else render.empty(card)
+        return hints.before(card)
+    return _as_reading(card, understand(card, body)) if not is_blank(body) else hints.empty(card)
 
 
 def _quoting(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
@@ -244,7 +244,7 @@ def _quoting_others(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading
     open_ = _open(cards, said)
     if not said.private or not open_:
         return NotForUs()
-    return render.which(open_) if len(open_) > 1 else render.confirm(open_[0], said.text)
+    return hints.which(open_) if len(open_) > 1 else hints.confirm(open_[0], said.text)
 
 
 def _stray(said: ChatMessage, given: str, body: str, cards: Sequence[NumberedCard]) -> Reading:
@@ -257,7 +257,7 @@ def _stray(said: ChatMessage, given: str, body: str, cards: Sequence[NumberedCar
             return _untargeted(said, text, cards)
         if not said.private:
             return NotForUs()
-    return render.unknown_id(given, _open(cards, said))
+    return hints.unknown_id(given, _open(cards, said))
 
 
 def _command(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> Reading:
@@ -266,7 +266,7 @@ def _command(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> Rea
     fitting = [card for card in _open(cards, said) if is_label(card, text)]
     if quoted in fitting:
         return _quoting(said, cards)
-    return render.confirm(fitting[0], text) if len(fitting) == 1 else NotForUs()
+    return hints.confirm(fitting[0], text) if len(fitting) == 1 else NotForUs()
 
 
 def _verdict(
@@ -288,9 +288,9 @@ def _untargeted(said: ChatMessage, text: str, cards: Sequence[NumberedCard]) -> 
     if not open_:
         return _after(said, ended, terse=terse)
     if len(open_) > 1:
-        return _among(text, open_)
+        return _among(text, open_, ended)
     if ended:
-        return render.confirm(open_[0], text)
+        return hints.confirm(open_[0], text)
     return _only(said, text, open_[0])
 
 
@@ -304,25 +304,31 @@ def _only(said: ChatMessage, text: str, card: NumberedCard) -> Reading:
     """Read what is for the only open card; in a group, only what can hardly be small talk."""
     meaning = understand(card, text)
     if card.needs_word and not isinstance(meaning, Declined):
-        return render.needs_word(card)
+        return hints.needs_word(card)
     if said.private:
         return _as_reading(card, meaning)
     match meaning:
         case Answered(certain=True) | Doubtful(numeric=True):
             return _as_reading(card, meaning)
         case Declined():
-            return render.confirm(card, text)
+            return hints.confirm(card, text)
         case _:
             return NotForUs()
 
 
-def _among(text: str, cards: list[NumberedCard]) -> Reading:
-    """Read what is for one of several cards: only a label tells which, and no number does."""
+def _among(text: str, cards: list[NumberedCard], ended: list[NumberedCard]) -> Reading:
+    """Read what is for one of several cards: a label tells which, where nobody else can be meant.
+
+    Labels are the agents' own words: of what one group asks, none may catch an answer that is meant
+    for another group, or a yes that is meant for a permission. No number tells which either.
+    """
     fitting = [card for card in cards if is_label(card, text)]
-    ambiguous = count(text) is not None or is_cancel(text)
+    around = [*cards, *ended]
+    is_shared = len({card.group for card in around}) > 1 or any(one.needs_word for one in around)
+    ambiguous = is_shared or count(text) is not None or is_cancel(text)
     if len(fitting) == 1 and not ambiguous:
         return _as_reading(fitting[0], understand(fitting[0], text))
-    return render.which(fitting if len(fitting) > 1 and not ambiguous else cards)
+    return hints.which(fitting if len(fitting) > 1 and not ambiguous else cards)
 
 
 def _too_long(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
@@ -333,7 +339,7 @@ def _too_long(said: ChatMessage, cards: Sequence[NumberedCard]) -> Reading:
         card = open_[0]
     if card is None:
         return NotForUs()
-    return TooLate(card) if card.over else render.too_long(card, MAX_TEXT)
+    return TooLate(card) if card.over else hints.too_long(card, MAX_TEXT)
 
 
 def _as_reading(card: NumberedCard, meaning: Meaning) -> Reading:

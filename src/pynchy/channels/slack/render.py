@@ -221,15 +221,20 @@ def fallback(questions: tuple[Question, ...], card: Card) -> str:
     """Return what a notification says."""
     urgent = "Urgent: " if card.urgency is Urgency.HIGH else ""
     asked = " / ".join(one_line(question.text, _BRIEF) for question in questions)
-    who = one_line(card.agent or card.group, _BRIEF)
-    return blocks.fallback(f"{urgent}{who} asks ({card.short_id}): {asked}")
+    return blocks.fallback(f"{urgent}{_who(card)} asks ({card.short_id}): {asked}")
+
+
+def _who(card: Card) -> str:
+    """Return who asks. The group is first and whole: no agent's name can pass for another's."""
+    agent = f" · {one_line(card.agent, _BRIEF)}" if card.agent.strip() else ""
+    return f"{card.group}{agent}"
 
 
 def frame(questions: tuple[Question, ...], card: Card) -> list[Block]:
     """Return the top of a card: what it is about, who asks, and its short id."""
     urgent = "🔴 Urgent: " if card.urgency is Urgency.HIGH else ""
-    title = card.title or questions[0].header or f"{card.agent or card.group} asks"
-    told = [("Agent", card.agent), ("Task", card.task), ("Group", card.group)]
+    title = card.title or questions[0].header or f"{_who(card)} asks"
+    told = [("Group", card.group), ("Agent", card.agent), ("Task", card.task)]
     who = [f"{name}: {one_line(value, _BRIEF)}" for name, value in told if value.strip()]
     return [blocks.header(f"{urgent}{title}"), blocks.context(*who, f"Id: {card.short_id}")]
 

@@ -17,10 +17,11 @@ from pynchy.channels.slack.limits import Block
 from pynchy.channels.slack.payloads import Click, ThreadReply
 from pynchy.choices import read_typed, read_word
 from pynchy.errors import InvalidReply
+from pynchy.fair_order import fair_order
 from pynchy.model import Answer, Question, Reply
 
 _REMEMBERED = 500
-_OFFERED = 5
+_OFFERED = 8
 _BRIEF_CHOICE = 200
 
 # Neither “1.5 GB” nor “1:30” is numbered.
@@ -48,11 +49,15 @@ class AmbiguousReplies:
         self._said: OrderedDict[tuple[str, str], ThreadReply] = OrderedDict()
 
     def offer(self, said: ThreadReply, waiting: Sequence[PostedCard]) -> list[Block]:
-        """Remember the reply. Return buttons that say what it is for, the newest question first."""
+        """Remember the reply. Return buttons that say what it is for, the newest question first.
+
+        No group takes all of them.
+        """
         self._said[said.channel, said.ts] = said
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        return [_choice(said, posted) for posted in reversed(waiting[-_OFFERED:])]
+        order = fair_order(range(len(waiting)), lambda at: -at, lambda at: waiting[at].group)
+        return [_choice(said, waiting[at]) for at in order[:_OFFERED]]
 
     def resolve(self, click: Click, cards: Sequence[PostedCard]) -> PostedCard | None:
         """Return which of the cards the click names."""
@@ -75,7 +80,7 @@ class AmbiguousReplies:
 def _choice(said: ThreadReply, posted: PostedCard) -> Block:
     asked = one_line(" / ".join(question.text for question in posted.questions), _BRIEF_CHOICE)
     button = blocks.button("This one", blocks.MEANT, f"{said.ts} {posted.short_id}")
-    return blocks.section(f"{posted.short_id}: {asked}") | {
+    return blocks.section(f"{posted.short_id} · {posted.group}: {asked}") | {
         # Groups that share a thread may use the same request id.
         "block_id": blocks.make_block_id(posted.request_id, f"meant:{posted.short_id}"),
         "accessory": button,

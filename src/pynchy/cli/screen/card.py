@@ -281,8 +281,8 @@ def put(static: Static, text: Text) -> None:
 
 def head(view: HostQuestion, now: datetime) -> Text:
     """Return the first lines of a card: who asks, about what, since when, until when."""
-    line = Text().append(one_line(view.agent, _MAX_NAME) or "An agent", "bold cyan")
-    line.append(f"  {view.group}", "dim")
+    line = Text().append(view.group, "bold cyan")
+    line.append(f"  {one_line(view.agent, _MAX_NAME) or 'An agent'}")
     if view.urgency == "high":
         line.append("  urgent", "bold red")
     elif view.urgency == "low":

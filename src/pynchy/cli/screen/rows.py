@@ -155,8 +155,8 @@ def first_line(entry: ListedQuestion, now: datetime, width: int, *, chosen: bool
     line = Text(no_wrap=True).append("▌" if chosen else " ", "bold cyan")
     line.append(mark if entry.seen or mark != " " else "●", style or "cyan")
     line.append(f"{view.short_id} ", "bold" if entry.over_since is None else "dim")
-    line.append(one_line(view.agent) or "An agent", "cyan" if entry.over_since is None else "dim")
-    line.append(f" {view.group}", "dim")
+    line.append(f"{view.group} ", "cyan" if entry.over_since is None else "dim")
+    line.append(one_line(view.agent) or "An agent", "dim")
     return _with_end(line, duration((now - view.asked_at).total_seconds()), width)
 
 

@@ -182,8 +182,8 @@ class AgentsScreen(SideScreen):
         known = _STANDINGS.get(standing, (one_line(standing), ""))
         word, style = ("connected", "dim") if is_unknown else known
         line = Text(no_wrap=True, overflow="ellipsis").append(f"{word:<21}", style)
-        line.append(one_line(str(agent.get("agent") or "An agent"), _MAX_NAME), "bold")
-        line.append(f"  {one_line(str(agent.get('group', '')))}", "dim")
+        line.append(one_line(str(agent.get("group", ""))), "bold")
+        line.append(f"  {one_line(str(agent.get('agent') or 'An agent'), _MAX_NAME)}")
         line.append(f"  {one_line(str(agent.get('task') or ''), _MAX_NAME)}")
         is_known = agent.get("lives") or standing == "parked"
         line.append("" if is_known else "  its process has ended", "dim")

@@ -200,7 +200,7 @@ export class CardList extends StableList {
   announceNewCard(card) {
     if (!card) return;
     if (this.onlyKey && card.dataset.key !== this.onlyKey) return notifyOfCard(card);
-    announce(`New question from ${card.dataset.agent}: ${card.dataset.brief}`);
+    announce(`New question from ${card.dataset.who}: ${card.dataset.brief}`);
     notifyOfCard(card);
     if (card.isConnected && card.getBoundingClientRect().top < 50) {
       this.unseenCards.add(card);

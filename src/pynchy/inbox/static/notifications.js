@@ -61,12 +61,12 @@ function takePlace(key) {
 
 export async function notifyOfCard(card) {
   if (!areEnabled() || (document.hasFocus() && !document.hidden)) return;
-  const { key, agent, brief, urgency } = card.dataset;
+  const { key, who, brief, urgency } = card.dataset;
   // Before anything is waited for: others may come meanwhile.
   const hasPlace = takePlace(key);
   const registration = await navigator.serviceWorker.getRegistration("/");
   if (!hasPlace) return registration && tellOfMore(registration, groupOf(key));
-  await registration?.showNotification(`${groupOf(key)} · ${agent} asks`, {
+  await registration?.showNotification(`${who} asks`, {
     body: brief,
     tag: key,
     icon: "/static/icon-192.png",
