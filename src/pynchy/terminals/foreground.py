@@ -15,6 +15,8 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _MAX_BYTES = 4_096
+# tmux ignores these, and so does whatever it starts: they tell nothing of a program in a pane.
+IGNORED_IN_TMUX = frozenset({signal.SIGTTIN, signal.SIGTTOU})
 # Who ignores one of these keeps jobs, or a prompt: every interactive shell does.
 _IGNORED_BY_SHELLS = frozenset({signal.SIGTTOU, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTERM})
 _SHELLS = frozenset(
@@ -58,22 +60,36 @@ def look_at(group: int) -> Foreground:
     return Foreground(group, fields[19] if fields else "")
 
 
-def why_not_typed(group: int) -> str:
-    """Say why nothing may be typed while this group is in front; empty if it may be."""
+def why_not_typed(group: int, inherited: frozenset[int] = frozenset()) -> str:
+    """Say why nothing may be typed while this group is in front; empty if it may be.
+
+    `inherited` are signals that are ignored by whatever runs in such a terminal.
+    """
     if group <= 0:
         return "no program reads from the terminal"
     members = _members(group) if _PROC.is_dir() else []
     if _PROC.is_dir() and not members:
         return "the program is gone"
     for pid in members:
-        if why := _why_not(pid):
+        if why := _why_not(pid, _IGNORED_BY_SHELLS - inherited):
             return why
     return ""
 
 
-def _why_not(pid: str) -> str:
+def describe_group(group: int) -> tuple[str, str]:
+    """Return the name of the program that leads the group, and its folder, as far as known."""
+    name = folder = ""
+    with suppress(OSError):
+        # Of a script it is the script's own name, where its first line names the interpreter.
+        name = _read(_PROC / str(group) / "comm").decode(errors="replace").strip()
+    with suppress(OSError):
+        folder = str((_PROC / str(group) / "cwd").readlink())
+    return name, folder
+
+
+def _why_not(pid: str, ignored_by_shells: frozenset[int]) -> str:
     name = _name(pid)
-    if _ignored(pid) & _IGNORED_BY_SHELLS or _is_prompt(pid, name):
+    if _ignored(pid) & ignored_by_shells or _is_prompt(pid, name):
         return f"{name} is a shell, which would run it"
     if name in _CARRIERS or _masters(pid) - _inherited:
         return f"{name} shows another terminal, where a shell may read it"
