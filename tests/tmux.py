@@ -33,6 +33,13 @@ class Tmux:
     def resize(self, width: int, height: int) -> None:
         self.do("resize-window", "-x", str(width), "-y", str(height))
 
+    def send_control(self, text: str) -> None:
+        """Say it in control mode, without the end of the line, and go away."""
+        attach = ["tmux", "-S", self._socket, "-C", "attach-session", "-f", "ignore-size"]
+        subprocess.run(
+            attach, env=self._env, input=text, check=True, capture_output=True, text=True
+        )
+
     def close(self) -> None:
         self._run("kill-server", check=False)
 
