@@ -119,7 +119,7 @@ async def test_a_group_that_appears_while_the_host_runs_is_served(
 
     assert (await agent.receive(request_id))["outcome"] == "answered"
     greeting = json.loads((agent.mailbox / "input" / "host.json").read_bytes())
-    assert greeting == {"v": 1, "wait_seconds": 1800}
+    assert greeting == {"v": 1, "wait_seconds": 1800, "phux_prefix": f"pynchy:{group}"}
 
 
 async def test_questions_that_were_written_while_no_host_ran_are_taken_up(host: Host) -> None:

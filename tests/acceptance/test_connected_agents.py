@@ -46,7 +46,7 @@ async def test_a_connected_program_that_does_nothing_was_listed_as_working(host:
     assert (status["agents"], status["agents_idle"], status["agents_unknown"]) == (1, 1, 1)
     assert status["agents_working"] == 0
     assert line == "\n"
-    assert f"⚪ claude · {GROUP}" in menu
+    assert f"⚪ {GROUP} · claude" in menu
     assert all(UNKNOWN in shown for shown in (menu, tooltip))
     assert "agents       1 connected (what they do is not known)\n" in told
     assert "what it does is not known" in page

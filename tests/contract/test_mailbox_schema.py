@@ -109,7 +109,8 @@ def test_the_agent_reads_every_response_that_the_host_writes(
     read = agent_wire.decode_response(data, asking.RequestId("q1"))
 
     assert read.outcome == outcome.value
-    assert read.answers == (asking.Answer("Deploy?", tuple(selected), text),)
+    [answer] = read.answers
+    assert (answer.question, answer.selected, answer.text) == ("Deploy?", tuple(selected), text)
     assert (read.answered_by, read.channel) == (by, "local")
     assert read.answered_at == "2026-01-15T12:00:00.000Z"
     if outcome is OutcomeKind.UNDELIVERABLE:

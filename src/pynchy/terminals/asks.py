@@ -29,7 +29,7 @@ from agent_runner.asking import (
 )
 from agent_runner.asking.arguments import MAX_LINE_CHARACTERS, MAX_QUESTION_CHARACTERS
 from pynchy.phux import Asked
-from pynchy.terminals.output import Notice
+from pynchy.terminals.output import TerminalNotice
 from pynchy.unicode_safety import strip_hidden
 
 MAX_LINE_BYTES = 4_000
@@ -49,7 +49,7 @@ _MOST_NOTICES, _NOTICE_SECONDS = 10, 60.0
 T = TypeVar("T")
 
 
-class Typed(Enum):
+class WasTyped(Enum):
     """What became of a line."""
 
     YES = "yes"
@@ -58,10 +58,10 @@ class Typed(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class TypingResult:
     """What became of a line, and why it was not typed for sure."""
 
-    typed: Typed
+    typed: WasTyped
     why: str = ""
 
 
@@ -71,7 +71,7 @@ class AskingTerminal(Protocol):
     async def until_typable(self) -> str:
         """Return when the answer may be typed: empty, or why it never may be."""
 
-    async def type_line(self, text: str) -> Attempt:
+    async def type_line(self, text: str) -> TypingResult:
         """Type the text and Enter, unless it may not be typed just now after all."""
 
 
@@ -161,10 +161,10 @@ class TitleAsk:
         elif self._asker.claim(found):
             # From here on whatever happens: it is typed, or said not to be.
             attempt = await self._terminal.type_line(line)
-            if attempt.typed is Typed.YES:
+            if attempt.typed is WasTyped.YES:
                 self._asker.pass_on([found.request_id])
             else:
-                maybe = attempt.typed is Typed.MAYBE
+                maybe = attempt.typed is WasTyped.MAYBE
                 await self._asker.take_back(found.request_id, attempt.why, maybe_typed=maybe)
 
     async def _unless_cleared(self, work: Coroutine[Any, Any, T]) -> T | None:
@@ -183,11 +183,11 @@ class Notices:
 
     def __init__(self, asker: Asker, agent: str, task: str, now: Callable[[], float]) -> None:
         self._asker, self._agent, self._task, self._now = asker, agent, task, now
-        self._last: Notice | None = None
+        self._last: TerminalNotice | None = None
         self._told: list[float] = []
         self._turn = asyncio.Lock()
 
-    async def tell(self, notice: Notice) -> bool:
+    async def tell(self, notice: TerminalNotice) -> bool:
         """Tell it; False if it is left out. Raise OSError if the mailbox cannot be written."""
         since = self._now() - _NOTICE_SECONDS
         self._told = [at for at in self._told if at > since]

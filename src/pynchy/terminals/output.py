@@ -40,7 +40,7 @@ class Title:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class TerminalNotice:
     """The program wants a person to be notified."""
 
     title: str
@@ -57,14 +57,14 @@ class OutputReader:
         self._titles: list[str] = []
         self._title = ""
         self._is_too_long = False
-        self._found: list[Title | Notice] = []
+        self._found: list[Title | TerminalNotice] = []
 
     @property
     def pastes(self) -> bool:
         """True while the program wants to know where pasted text begins and ends."""
         return PASTE in self.modes
 
-    def feed(self, data: bytes) -> Iterator[Title | Notice]:
+    def feed(self, data: bytes) -> Iterator[Title | TerminalNotice]:
         """Yield what is told in these bytes."""
         at = 0
         while at < len(data):
@@ -186,12 +186,12 @@ class OutputReader:
             case "0" | "2":
                 self._set_title(rest)
             case "9" if rest and not _NUMBERED.match(rest):
-                self._found.append(Notice(rest))
+                self._found.append(TerminalNotice(rest))
             case "777":
                 kind, _, told = rest.partition(";")
                 title, _, body = told.partition(";")
                 if kind == _NOTIFY and (title or body):
-                    self._found.append(Notice(title or body, body if title else ""))
+                    self._found.append(TerminalNotice(title or body, body if title else ""))
             case _:
                 pass  # colours, links, the clipboard
 

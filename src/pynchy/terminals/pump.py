@@ -21,11 +21,11 @@ from typing import Protocol
 
 from pynchy.errors import PynchyError
 from pynchy.terminals import keeper
-from pynchy.terminals.asks import Attempt, Typed, bytes_of
+from pynchy.terminals.asks import TypingResult, WasTyped, bytes_of
 from pynchy.terminals.foreground import Foreground, group_in_front, look_at, why_not_typed
 from pynchy.terminals.keeper import OuterTerminal
 from pynchy.terminals.keys import KeyReader
-from pynchy.terminals.output import Notice, OutputReader, Title
+from pynchy.terminals.output import OutputReader, TerminalNotice, Title
 
 _CHUNK = 65_536
 _MAX_TYPED_AHEAD = 1024 * 1024
@@ -51,7 +51,7 @@ class Listener(Protocol):
     def titled(self, title: str, asker: Foreground) -> None:
         """The program has given the terminal a title; that group was in front then."""
 
-    def noticed(self, notice: Notice) -> None:
+    def noticed(self, notice: TerminalNotice) -> None:
         """The program wants a person to be notified."""
 
     def tick(self) -> None:
@@ -127,24 +127,24 @@ class Pump:
         """True if the person in front of the terminal has begun a line, or typed ahead."""
         return self._keys.has_begun_line or bool(self._typed_ahead)
 
-    def type_line(self, line: str, asker: Foreground) -> Attempt:
+    def type_line(self, line: str, asker: Foreground) -> TypingResult:
         """Type the line and Enter if the group is in front that asked. Only from `tick`."""
         if look_at(self.in_front) != asker:
-            return Attempt(Typed.NO, "another program is in front of the terminal")
+            return TypingResult(WasTyped.NO, "another program is in front of the terminal")
         if why := why_not_typed(asker.group):
-            return Attempt(Typed.NO, why)
+            return TypingResult(WasTyped.NO, why)
         data = bytes_of(line, is_pasted=self.pastes)
         try:
             written = os.write(self._master, data)
         except OSError as exc:
-            return Attempt(Typed.NO, f"the terminal takes nothing: {exc.strerror}")
+            return TypingResult(WasTyped.NO, f"the terminal takes nothing: {exc.strerror}")
         self._typed_ahead += data[written:]
         if look_at(self.in_front) == asker:
-            return Attempt(Typed.YES)
+            return TypingResult(WasTyped.YES)
         # It has ended in this very moment: what it has not read is taken away from the next.
         self._typed_ahead.clear()
         self._flush_input()
-        return Attempt(Typed.MAYBE, "the program ended while it was typed")
+        return TypingResult(WasTyped.MAYBE, "the program ended while it was typed")
 
     def _flush_input(self) -> None:
         with suppress(OSError, termios.error):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agent_runner.asking import Asker
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import Attempt, TitleAsk, Typed
+from pynchy.terminals.asks import TitleAsk, TypingResult, WasTyped
 from pynchy.terminals.foreground import (
     IGNORED_IN_TMUX,
     Foreground,
@@ -160,7 +160,7 @@ class TmuxWatch:
                 retitled.append(pane_id)
         return retitled
 
-    def begin(self, standing: _Standing) -> None:
+    def begin(self, standing: _PaneAsk) -> None:
         """Ask people what a pane asks."""
         standing.ask = TitleAsk(self._asker, standing, standing.asked)
         task = asyncio.create_task(self._see_through(standing, standing.ask))
@@ -171,7 +171,7 @@ class TmuxWatch:
         """Tell who looks at us."""
         self._say(f"{pane.place}  {what}")
 
-    async def _see_through(self, standing: _Standing, ask: TitleAsk) -> None:
+    async def _see_through(self, standing: _PaneAsk, ask: TitleAsk) -> None:
         name, folder = describe_group(standing.asker.group)
         seen = standing.pane.seen
         task = f"{self._describe(folder)} (tmux {seen.place})".strip()
@@ -198,14 +198,14 @@ class _Pane:
     def __init__(self, watch: TmuxWatch, seen: PaneSeen) -> None:
         self.seen = seen
         self.watch = watch
-        self._standing: _Standing | None = None
+        self._standing: _PaneAsk | None = None
         self._consider(written_down=seen.mark)
 
     @property
     def is_asking(self) -> bool:
         return self._standing is not None and not self._standing.is_over
 
-    def asks(self, standing: _Standing) -> bool:
+    def asks(self, standing: _PaneAsk) -> bool:
         """True if that is still what the pane asks."""
         return self._standing is standing
 
@@ -245,12 +245,12 @@ class _Pane:
         if why:
             self.watch.say(self.seen, f"not asked: {why}")
         else:
-            self._standing = _Standing(self, asked, asker)
+            self._standing = _PaneAsk(self, asked, asker)
             self.watch.begin(self._standing)
 
 
 @dataclass(slots=True, eq=False)
-class _Standing:
+class _PaneAsk:
     """One ask of a pane: the AskingTerminal that its answer is typed into."""
 
     pane: _Pane
@@ -284,15 +284,15 @@ class _Standing:
         self.told = f"not typed: {never}" if never else ""
         return never
 
-    async def type_line(self, text: str) -> Attempt:
+    async def type_line(self, text: str) -> TypingResult:
         """See AskingTerminal."""
         attempt = await self._type(text)
         match attempt.typed:
-            case Typed.YES:
+            case WasTyped.YES:
                 self.told = "typed"
-            case Typed.NO:
+            case WasTyped.NO:
                 self.told = f"not typed: {attempt.why}"
-            case Typed.MAYBE:
+            case WasTyped.MAYBE:
                 self.told = f"may have been typed: {attempt.why}"
         return attempt
 
@@ -304,40 +304,42 @@ class _Standing:
     def _is_in_front(self) -> bool:
         return look_at(group_in_front_of(self.pane.seen.pid)) == self.asker
 
-    async def _type(self, text: str) -> Attempt:
+    async def _type(self, text: str) -> TypingResult:
         pane = self.pane.seen
         mark = mark_of(pane, self.asker)
         if not self.pane.asks(self):
-            return Attempt(Typed.NO, RETITLED)
+            return TypingResult(WasTyped.NO, RETITLED)
         if self.pane.watch.is_detached:
-            return Attempt(Typed.NO, _TMUX_GONE)
+            return TypingResult(WasTyped.NO, _TMUX_GONE)
         if why := why_not_typed(self.asker.group, IGNORED_IN_TMUX):
-            return Attempt(Typed.NO, why)
+            return TypingResult(WasTyped.NO, why)
         if not self._is_in_front():
-            return Attempt(Typed.NO, _NOT_IN_FRONT)
+            return TypingResult(WasTyped.NO, _NOT_IN_FRONT)
         try:
             if await self.pane.watch.do(type_text(pane, mark, text)) != [TYPED]:
-                return Attempt(Typed.NO, _CHANGED)
+                return TypingResult(WasTyped.NO, _CHANGED)
         except TmuxRefused as exc:
-            return Attempt(Typed.NO, f"tmux says: {exc}")
+            return TypingResult(WasTyped.NO, f"tmux says: {exc}")
         except (TmuxGone, ControlBroken):
-            return Attempt(Typed.MAYBE, _TMUX_GONE)
+            return TypingResult(WasTyped.MAYBE, _TMUX_GONE)
         return await self._press_enter(pane, mark)
 
-    async def _press_enter(self, pane: PaneSeen, mark: str) -> Attempt:
+    async def _press_enter(self, pane: PaneSeen, mark: str) -> TypingResult:
         """Press Enter, if what was typed is still in front of the program that asked."""
         if not self._is_in_front():
             _flush_input(pane.tty)
-            return Attempt(Typed.MAYBE, "the program ended while it was typed; Enter was not")
+            return TypingResult(
+                WasTyped.MAYBE, "the program ended while it was typed; Enter was not"
+            )
         try:
             if await self.pane.watch.do(type_enter(pane, mark)) != [TYPED]:
-                return Attempt(Typed.MAYBE, f"{_CHANGED}, before Enter")
+                return TypingResult(WasTyped.MAYBE, f"{_CHANGED}, before Enter")
         except (TmuxRefused, TmuxGone, ControlBroken) as exc:
-            return Attempt(Typed.MAYBE, f"Enter may not have been: {exc}")
+            return TypingResult(WasTyped.MAYBE, f"Enter may not have been: {exc}")
         if not self._is_in_front():
             # It may have read its answer and ended: what it has not read is not for the next.
             _flush_input(pane.tty)
-        return Attempt(Typed.YES)
+        return TypingResult(WasTyped.YES)
 
 
 def _flush_input(tty: str) -> None:

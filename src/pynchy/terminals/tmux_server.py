@@ -33,7 +33,7 @@ class CannotWatch(PynchyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class TmuxSession:
     """A session of a server, `server` being its process."""
 
     server: int
@@ -73,7 +73,7 @@ class TmuxServer:
                 "its socket with --tmux-socket"
             )
 
-    async def session(self, server: int = 0) -> Session | None:
+    async def session(self, server: int = 0) -> TmuxSession | None:
         """Return a session to attach to; None if that server has none that may be."""
         code, listed = await self._run("list-sessions", "-F", _SESSIONS)
         if code:
@@ -88,7 +88,7 @@ class TmuxServer:
         usable.sort(key=lambda one: (one.ends_unattached, not one.attached, one.active_at))
         return usable[0] if usable else None
 
-    def attach(self, session: Session) -> ControlClient:
+    def attach(self, session: TmuxSession) -> ControlClient:
         """Return a client of the session, to be entered."""
         words = ["-N", "-u", "-C", "attach-session", "-f", _FLAGS, "-t", session.id]
         return ControlClient([*self._tmux(), *words], _env())
@@ -144,9 +144,9 @@ async def release(client: ControlClient) -> None:
     await client.do(f"set-option -su {_HOLDER}")
 
 
-def _read_session(line: re.Match[str]) -> Session:
+def _read_session(line: re.Match[str]) -> TmuxSession:
     server, name, attached, ends, active_at = line.groups()
-    return Session(int(server), name, int(attached), ends not in _OFF, int(active_at))
+    return TmuxSession(int(server), name, int(attached), ends not in _OFF, int(active_at))
 
 
 def _env() -> dict[str, str]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from agent_runner.asking import Asker
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import Attempt, Notices, TitleAsk, Typed
+from pynchy.terminals.asks import Notices, TitleAsk, TypingResult, WasTyped
 from pynchy.terminals.foreground import Foreground, look_at, why_not_typed
-from pynchy.terminals.output import Notice
+from pynchy.terminals.output import TerminalNotice
 from pynchy.terminals.pump import Pump
 
 _END_SECONDS = 5.0
@@ -36,13 +36,13 @@ class Names:
 
 
 @dataclass(slots=True)
-class _Standing:
+class _StandingAsk:
     """What the title asks just now, and what the asking thread wants of us for it."""
 
     asked: Asked
     asker: Foreground
     typable: Callable[[str], None] | None = None
-    line: tuple[str, Callable[[Attempt], None]] | None = None
+    line: tuple[str, Callable[[TypingResult], None]] | None = None
     ask: TitleAsk | None = None
 
     @property
@@ -56,7 +56,7 @@ class TitleWatch:
     def __init__(self, pump: Pump, ipc_dir: Path, names: Names) -> None:
         self.messages: list[str] = []
         self._pump = pump
-        self._standing: _Standing | None = None
+        self._standing: _StandingAsk | None = None
         self._asking = _AskingThread(ipc_dir, names, self._tell)
 
     def _tell(self, message: str) -> None:
@@ -86,10 +86,10 @@ class TitleWatch:
         self._clear(RETITLED)
         # A title that nobody could be answered for is no question: see foreground.
         if asked is not None and not why_not_typed(asker.group):
-            self._standing = _Standing(asked, asker)
+            self._standing = _StandingAsk(asked, asker)
             self._asking.post(self._ask(self._standing))
 
-    def noticed(self, notice: Notice) -> None:
+    def noticed(self, notice: TerminalNotice) -> None:
         """See Listener."""
         self._asking.post(self._asking.tell(notice))
 
@@ -104,11 +104,11 @@ class TitleWatch:
         elif standing.is_wanted:
             self._serve(standing, in_front)
 
-    def _serve(self, standing: _Standing, in_front: int) -> None:
+    def _serve(self, standing: _StandingAsk, in_front: int) -> None:
         if standing.line is not None:
             (line, reply), standing.line = standing.line, None
             if self._pump.is_being_written:
-                reply(Attempt(Typed.NO, "somebody was typing in the terminal"))
+                reply(TypingResult(WasTyped.NO, "somebody was typing in the terminal"))
             else:
                 reply(self._pump.type_line(line, standing.asker))
         elif in_front == standing.asker.group and not self._pump.is_being_written:
@@ -121,17 +121,17 @@ class TitleWatch:
         if standing is None:
             return
         if standing.line is not None:
-            standing.line[1](Attempt(Typed.NO, reason))
+            standing.line[1](TypingResult(WasTyped.NO, reason))
         self._asking.post(self._asking.clear(standing, reason))
 
-    async def _ask(self, standing: _Standing) -> None:
+    async def _ask(self, standing: _StandingAsk) -> None:
         await self._asking.ask(standing, self._pump.wake)
 
 
 class _Handed:
     """An AskingTerminal whose work is done by the thread that copies bytes."""
 
-    def __init__(self, standing: _Standing, wake: Callable[[], None]) -> None:
+    def __init__(self, standing: _StandingAsk, wake: Callable[[], None]) -> None:
         self._standing, self._wake = standing, wake
         self._loop = asyncio.get_running_loop()
 
@@ -141,8 +141,8 @@ class _Handed:
         self._wake()
         return await done
 
-    async def type_line(self, text: str) -> Attempt:
-        done: asyncio.Future[Attempt] = self._loop.create_future()
+    async def type_line(self, text: str) -> TypingResult:
+        done: asyncio.Future[TypingResult] = self._loop.create_future()
         self._standing.line = (text, self._reply(done))
         self._wake()
         return await done
@@ -212,18 +212,18 @@ class _AskingThread:
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def ask(self, standing: _Standing, wake: Callable[[], None]) -> None:
+    async def ask(self, standing: _StandingAsk, wake: Callable[[], None]) -> None:
         """See the question to its end."""
         standing.ask = TitleAsk(await self._asker, _Handed(standing, wake), standing.asked)
         await standing.ask.run(self._names.agent, self._names.task)
 
-    async def clear(self, standing: _Standing, reason: str) -> None:
+    async def clear(self, standing: _StandingAsk, reason: str) -> None:
         """The title asks it no more."""
         await self._asker
         if standing.ask is not None:
             standing.ask.clear(reason)
 
-    async def tell(self, notice: Notice) -> None:
+    async def tell(self, notice: TerminalNotice) -> None:
         """Tell people what the program says."""
         await self._asker
         if self._notices is not None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pynchy.terminals.output import MAX_STRING, Notice, OutputReader, Title
+from pynchy.terminals.output import MAX_STRING, OutputReader, TerminalNotice, Title
 
-Told = list[Title | Notice]
+Told = list[Title | TerminalNotice]
 
 
 def read(*pieces: bytes) -> Told:
@@ -31,10 +31,10 @@ def read(*pieces: bytes) -> Told:
         (b"\x1b]2;tab\there\x07", [Title("tabhere")]),
         # Of the icon alone, the colours, a link, the clipboard: none of ours.
         (b"\x1b]1;icon\x07\x1b]11;?\x07\x1b]8;;http://x\x07\x1b]52;c;aGk=\x07", []),
-        (b"\x1b]9;Build done\x07", [Notice("Build done")]),
+        (b"\x1b]9;Build done\x07", [TerminalNotice("Build done")]),
         (b"\x1b]9;4;1;50\x07\x1b]9;4\x07", []),
-        (b"\x1b]777;notify;Tests;3 failed\x07", [Notice("Tests", "3 failed")]),
-        (b"\x1b]777;notify;Tests\x07", [Notice("Tests")]),
+        (b"\x1b]777;notify;Tests;3 failed\x07", [TerminalNotice("Tests", "3 failed")]),
+        (b"\x1b]777;notify;Tests\x07", [TerminalNotice("Tests")]),
         (b"\x1b]777;precmd\x07", []),
         # Given up before its end.
         (b"\x1b]2;gone\x18\x1b]2;a\x07", [Title("a")]),
