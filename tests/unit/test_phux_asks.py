@@ -26,7 +26,6 @@ from pynchy.model import (
     RequestId,
 )
 from pynchy.phux import Asked
-from pynchy.sources.base import Typed
 from pynchy.sources.phux_asks import (
     CLOSED,
     MAX_TYPED_BYTES,
@@ -34,7 +33,6 @@ from pynchy.sources.phux_asks import (
     SOMETHING_ELSE,
     CannotType,
     TerminalAsks,
-    one_line,
     reported_question,
     request_id_of,
     terminal_of,
@@ -42,6 +40,7 @@ from pynchy.sources.phux_asks import (
 )
 from pynchy.sources.phux_program import MAX_LINE, PhuxFailed, PhuxMissing, PhuxProgram
 from pynchy.testing import make_pending
+from pynchy.typed_line import Typed, one_typed_line
 
 AT = datetime(2026, 11, 18, tzinfo=UTC)
 
@@ -240,7 +239,7 @@ def test_what_is_no_line_is_not_typed(pending: PendingQuestion) -> None:
 
 @given(st.text())
 def test_a_line_has_no_character_that_a_terminal_obeys(text: str) -> None:
-    line = one_line(text)
+    line = one_typed_line(text)
 
     assert all(ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0 for c in line)
     assert "\u2028" not in line
@@ -249,7 +248,7 @@ def test_a_line_has_no_character_that_a_terminal_obeys(text: str) -> None:
 
 @pytest.mark.parametrize("end", ["\x1b[201~", "\x1b[200~", "\x9b201~"])
 def test_the_marks_of_a_paste_are_taken_out(end: str) -> None:
-    assert one_line(f"a{end}b") == "ab"
+    assert one_typed_line(f"a{end}b") == "ab"
 
 
 def program(tmp_path: Path, script: str) -> PhuxProgram:

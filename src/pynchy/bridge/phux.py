@@ -13,7 +13,8 @@ from pynchy.bridge.ledger import QuestionLedger
 from pynchy.bridge.lifecycle import Delivered, Dismissed, GaveUp, Held
 from pynchy.model import DeliveryPath, GroupName, OutcomeKind, PendingQuestion, State
 from pynchy.pending.base import Key, QuestionObserver
-from pynchy.sources.base import Typed, TypingResult, Typist, Unreachable
+from pynchy.sources.base import Typist, Unreachable
+from pynchy.typed_line import Typed, TypingResult
 
 ASKED_NO_MORE = "the program asks it no more"
 _HOST_DIED = TypingResult(Typed.MAYBE, "pynchy ended while it was being typed")

@@ -18,6 +18,7 @@ from pynchy.calls import ToolCall
 from pynchy.events import Event
 from pynchy.model import GroupName, Kind, PendingQuestion, Question, RequestId, SessionId, Urgency
 from pynchy.pending.base import Key, OpenQuestions
+from pynchy.typed_line import TypingResult
 from pynchy.wire import PHUX
 
 MAILBOX = ""
@@ -90,22 +91,6 @@ class HeldRoute(KeptRoute, Protocol):
 
     def connection(self, key: Key) -> AbstractContextManager[HeldConnection]:
         """Take it that the program waits for the question's end for as long as this lasts."""
-
-
-class Typed(StrEnum):
-    """What became of an answer that was to be typed."""
-
-    YES = "typed"
-    NO = "was not typed"
-    MAYBE = "may have been typed"
-
-
-@dataclass(frozen=True, slots=True)
-class TypingResult:
-    """What became of it, and why it was not typed, or why nobody can tell."""
-
-    typed: Typed
-    why: str = ""
 
 
 class Typist(Protocol):

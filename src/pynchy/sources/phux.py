@@ -30,8 +30,6 @@ from pynchy.sources.base import (
     SeenAgent,
     SourceHandler,
     SourceQuestion,
-    Typed,
-    TypingResult,
     TypingRoute,
     end,
     let_go,
@@ -49,6 +47,7 @@ from pynchy.sources.phux_asks import (
 )
 from pynchy.sources.phux_program import PhuxFailed, PhuxMissing, PhuxNotRunning, PhuxProgram
 from pynchy.sources.running import keep_trying
+from pynchy.typed_line import Typed, TypingResult
 from pynchy.wire import PHUX
 
 log = logging.getLogger(__name__)

@@ -25,19 +25,16 @@ from pynchy.model import (
 )
 from pynchy.pending.base import Key
 from pynchy.phux import Asked, parse_title
+from pynchy.typed_line import MAX_TYPED_BYTES, one_typed_line
 from pynchy.unicode_safety import clip
 
 SOMETHING_ELSE = "the program asks something else"
 NO_MORE = "the program asks it no more"
 CLOSED = "its terminal is closed"
-MAX_TYPED_BYTES = 4_000
 
 _MAX_TITLE = 200
 _REPORT = re.compile(rf"pynchy:({GROUP_PATTERN}):({ID_PATTERN})(?:#[0-9]+)?")
 _REQUEST_ID = re.compile(r"phux-([0-9]{1,10})-[0-9a-f]{24}")
-_PASTE_END = re.compile("(?:\x1b\\[|\x9b)20[01]~")
-_LINE_END = re.compile("[\t\n\x0b\x0c\r\x85\u2028\u2029]+")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class CannotType(ValueError):
@@ -83,7 +80,7 @@ class TerminalAsks:
         """Note the terminal's title. Of one that asks, phux tells itself where it has changed."""
         asked = parse_title(title)
         if asked is None:
-            self.title = clip(_CONTROL.sub("", title).strip(), _MAX_TITLE)
+            self.title = clip(one_typed_line(title), _MAX_TITLE)
             self._note(None, NO_MORE)
         elif is_found:
             self._note(asked, SOMETHING_ELSE, is_found=True)
@@ -132,17 +129,12 @@ def typed_line(pending: PendingQuestion) -> tuple[str, bool]:
     chosen = [_value(pending.questions[0], label) for label in answer.selected]
     if len(chosen) == 1 and not answer.text:
         return chosen[0], True
-    line = one_line(", ".join(part for part in (*chosen, answer.text) if part))
+    line = one_typed_line(", ".join(part for part in (*chosen, answer.text) if part))
     if not line:
         raise CannotType("it is empty")
     if len(line.encode()) > MAX_TYPED_BYTES:
         raise CannotType(f"it is longer than {MAX_TYPED_BYTES:,} bytes")
     return line, False
-
-
-def one_line(text: str) -> str:
-    """Return the text as one line: without control characters and the marks of a paste."""
-    return _CONTROL.sub("", _LINE_END.sub(" ", _PASTE_END.sub("", text))).strip()
 
 
 def _value(question: Question, label: str) -> str:

@@ -21,7 +21,7 @@ from typing import cast
 
 from pynchy import wire
 from pynchy.errors import MalformedRequest, PynchyError
-from pynchy.sources.base import Typed, TypingResult
+from pynchy.typed_line import Typed, TypingResult
 from pynchy.unicode_safety import clip, name_all
 
 # Of `phux watch --json`; a title or a question is not longer.

@@ -10,10 +10,7 @@ answer that may have been typed, and nobody types it again.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from agent_runner.asking import (
@@ -30,9 +27,9 @@ from agent_runner.asking import (
 from agent_runner.asking.arguments import MAX_LINE_CHARACTERS, MAX_QUESTION_CHARACTERS
 from pynchy.phux import Asked
 from pynchy.terminals.output import TerminalNotice
+from pynchy.typed_line import MAX_TYPED_BYTES, Typed, TypingResult, one_typed_line
 from pynchy.unicode_safety import strip_hidden
 
-MAX_LINE_BYTES = 4_000
 PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 ENTER = b"\r"
 
@@ -41,28 +38,10 @@ _MAX_ID = 128
 # As long as a request may say: the title decides when it is over, or the host.
 _WAIT_SECONDS = 366 * 86_400.0
 _LOOK_SECONDS = 3_600.0
-# All that moves the cursor, ends a line or begins a sequence, in both forms.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CUT = 500
 _MOST_NOTICES, _NOTICE_SECONDS = 10, 60.0
 
 T = TypeVar("T")
-
-
-class WasTyped(Enum):
-    """What became of a line."""
-
-    YES = "yes"
-    NO = "no"
-    MAYBE = "maybe"
-
-
-@dataclass(frozen=True, slots=True)
-class TypingResult:
-    """What became of a line, and why it was not typed for sure."""
-
-    typed: WasTyped
-    why: str = ""
 
 
 class AskingTerminal(Protocol):
@@ -86,15 +65,9 @@ def _labels(suggestions: Iterable[str]) -> list[str]:
     found: dict[str, str] = {}
     for one in suggestions:
         seen = " ".join(strip_hidden(one).casefold().split())
-        if seen and len(one) <= MAX_LINE_CHARACTERS and line_of(one) == one.strip():
+        if seen and len(one) <= MAX_LINE_CHARACTERS and one_typed_line(one) == one.strip():
             found.setdefault(seen, one.strip())
     return list(found.values())[:_MAX_OPTIONS]
-
-
-def line_of(text: str) -> str:
-    """Return the text as one line that can be typed: no control character, no paste's end."""
-    # A character alone cannot be split off its sequence: without ESC, "[200~" is what it says.
-    return _CONTROL.sub(" ", text.replace("\r\n", "\n")).strip()
 
 
 def bytes_of(line: str, *, is_pasted: bool) -> bytes:
@@ -106,7 +79,7 @@ def bytes_of(line: str, *, is_pasted: bool) -> bytes:
 def answer_line(result: Result) -> str:
     """Return what was answered: what was chosen, and what was written."""
     parts = [part for answer in result.answers for part in (*answer.selected, answer.text or "")]
-    return line_of(", ".join(part for part in parts if part))
+    return one_typed_line(", ".join(part for part in parts if part))
 
 
 class TitleAsk:
@@ -151,8 +124,8 @@ class TitleAsk:
     async def _answer(self, found: Result) -> None:
         line = answer_line(found)
         why = "there was nothing to type" if not line else ""
-        if len(line.encode("utf-8", "replace")) > MAX_LINE_BYTES:
-            why = f"a line of more than {MAX_LINE_BYTES} bytes may not be read whole"
+        if len(line.encode("utf-8", "replace")) > MAX_TYPED_BYTES:
+            why = f"a line of more than {MAX_TYPED_BYTES} bytes may not be read whole"
         if not why:
             said = await self._unless_cleared(self._terminal.until_typable())
             why = self._cleared.result() if said is None else said
@@ -161,10 +134,10 @@ class TitleAsk:
         elif self._asker.claim(found):
             # From here on whatever happens: it is typed, or said not to be.
             attempt = await self._terminal.type_line(line)
-            if attempt.typed is WasTyped.YES:
+            if attempt.typed is Typed.YES:
                 self._asker.pass_on([found.request_id])
             else:
-                maybe = attempt.typed is WasTyped.MAYBE
+                maybe = attempt.typed is Typed.MAYBE
                 await self._asker.take_back(found.request_id, attempt.why, maybe_typed=maybe)
 
     async def _unless_cleared(self, work: Coroutine[Any, Any, T]) -> T | None:
@@ -195,7 +168,7 @@ class Notices:
             return False
         self._last = notice
         self._told.append(self._now())
-        title = line_of(notice.title)[:MAX_LINE_CHARACTERS] or self._agent
+        title = one_typed_line(notice.title)[:MAX_LINE_CHARACTERS] or self._agent
         told = Announcement(title, notice.text[:_CUT], agent=self._agent, task=self._task)
         async with self._turn:  # as they were told
             await self._asker.announce(told)

@@ -21,11 +21,12 @@ from typing import Protocol
 
 from pynchy.errors import PynchyError
 from pynchy.terminals import keeper
-from pynchy.terminals.asks import TypingResult, WasTyped, bytes_of
+from pynchy.terminals.asks import bytes_of
 from pynchy.terminals.foreground import Foreground, group_in_front, look_at, why_not_typed
 from pynchy.terminals.keeper import OuterTerminal
 from pynchy.terminals.keys import KeyReader
 from pynchy.terminals.output import OutputReader, TerminalNotice, Title
+from pynchy.typed_line import Typed, TypingResult
 
 _CHUNK = 65_536
 _MAX_TYPED_AHEAD = 1024 * 1024
@@ -130,21 +131,21 @@ class Pump:
     def type_line(self, line: str, asker: Foreground) -> TypingResult:
         """Type the line and Enter if the group is in front that asked. Only from `tick`."""
         if look_at(self.in_front) != asker:
-            return TypingResult(WasTyped.NO, "another program is in front of the terminal")
+            return TypingResult(Typed.NO, "another program is in front of the terminal")
         if why := why_not_typed(asker.group):
-            return TypingResult(WasTyped.NO, why)
+            return TypingResult(Typed.NO, why)
         data = bytes_of(line, is_pasted=self.pastes)
         try:
             written = os.write(self._master, data)
         except OSError as exc:
-            return TypingResult(WasTyped.NO, f"the terminal takes nothing: {exc.strerror}")
+            return TypingResult(Typed.NO, f"the terminal takes nothing: {exc.strerror}")
         self._typed_ahead += data[written:]
         if look_at(self.in_front) == asker:
-            return TypingResult(WasTyped.YES)
+            return TypingResult(Typed.YES)
         # It has ended in this very moment: what it has not read is taken away from the next.
         self._typed_ahead.clear()
         self._flush_input()
-        return TypingResult(WasTyped.MAYBE, "the program ended while it was typed")
+        return TypingResult(Typed.MAYBE, "the program ended while it was typed")
 
     def _flush_input(self) -> None:
         with suppress(OSError, termios.error):

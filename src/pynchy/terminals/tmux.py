@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agent_runner.asking import Asker
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import TitleAsk, TypingResult, WasTyped
+from pynchy.terminals.asks import TitleAsk
 from pynchy.terminals.foreground import (
     IGNORED_IN_TMUX,
     Foreground,
@@ -42,6 +42,7 @@ from pynchy.terminals.tmux_panes import (
 )
 from pynchy.terminals.tmux_server import CannotWatch, TmuxServer, hold, must_leave, release
 from pynchy.terminals.watching import ENDED, RETITLED
+from pynchy.typed_line import Typed, TypingResult
 
 SERVER_ENDED = "the tmux server has ended"
 
@@ -288,11 +289,11 @@ class _PaneAsk:
         """See AskingTerminal."""
         attempt = await self._type(text)
         match attempt.typed:
-            case WasTyped.YES:
+            case Typed.YES:
                 self.told = "typed"
-            case WasTyped.NO:
+            case Typed.NO:
                 self.told = f"not typed: {attempt.why}"
-            case WasTyped.MAYBE:
+            case Typed.MAYBE:
                 self.told = f"may have been typed: {attempt.why}"
         return attempt
 
@@ -308,38 +309,36 @@ class _PaneAsk:
         pane = self.pane.seen
         mark = mark_of(pane, self.asker)
         if not self.pane.asks(self):
-            return TypingResult(WasTyped.NO, RETITLED)
+            return TypingResult(Typed.NO, RETITLED)
         if self.pane.watch.is_detached:
-            return TypingResult(WasTyped.NO, _TMUX_GONE)
+            return TypingResult(Typed.NO, _TMUX_GONE)
         if why := why_not_typed(self.asker.group, IGNORED_IN_TMUX):
-            return TypingResult(WasTyped.NO, why)
+            return TypingResult(Typed.NO, why)
         if not self._is_in_front():
-            return TypingResult(WasTyped.NO, _NOT_IN_FRONT)
+            return TypingResult(Typed.NO, _NOT_IN_FRONT)
         try:
             if await self.pane.watch.do(type_text(pane, mark, text)) != [TYPED]:
-                return TypingResult(WasTyped.NO, _CHANGED)
+                return TypingResult(Typed.NO, _CHANGED)
         except TmuxRefused as exc:
-            return TypingResult(WasTyped.NO, f"tmux says: {exc}")
+            return TypingResult(Typed.NO, f"tmux says: {exc}")
         except (TmuxGone, ControlBroken):
-            return TypingResult(WasTyped.MAYBE, _TMUX_GONE)
+            return TypingResult(Typed.MAYBE, _TMUX_GONE)
         return await self._press_enter(pane, mark)
 
     async def _press_enter(self, pane: PaneSeen, mark: str) -> TypingResult:
         """Press Enter, if what was typed is still in front of the program that asked."""
         if not self._is_in_front():
             _flush_input(pane.tty)
-            return TypingResult(
-                WasTyped.MAYBE, "the program ended while it was typed; Enter was not"
-            )
+            return TypingResult(Typed.MAYBE, "the program ended while it was typed; Enter was not")
         try:
             if await self.pane.watch.do(type_enter(pane, mark)) != [TYPED]:
-                return TypingResult(WasTyped.MAYBE, f"{_CHANGED}, before Enter")
+                return TypingResult(Typed.MAYBE, f"{_CHANGED}, before Enter")
         except (TmuxRefused, TmuxGone, ControlBroken) as exc:
-            return TypingResult(WasTyped.MAYBE, f"Enter may not have been: {exc}")
+            return TypingResult(Typed.MAYBE, f"Enter may not have been: {exc}")
         if not self._is_in_front():
             # It may have read its answer and ended: what it has not read is not for the next.
             _flush_input(pane.tty)
-        return TypingResult(WasTyped.YES)
+        return TypingResult(Typed.YES)
 
 
 def _flush_input(tty: str) -> None:

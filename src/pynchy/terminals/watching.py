@@ -16,10 +16,11 @@ from typing import Any
 
 from agent_runner.asking import Asker
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import Notices, TitleAsk, TypingResult, WasTyped
+from pynchy.terminals.asks import Notices, TitleAsk
 from pynchy.terminals.foreground import Foreground, look_at, why_not_typed
 from pynchy.terminals.output import TerminalNotice
 from pynchy.terminals.pump import Pump
+from pynchy.typed_line import Typed, TypingResult
 
 _END_SECONDS = 5.0
 _MAX_MESSAGES = 20
@@ -108,7 +109,7 @@ class TitleWatch:
         if standing.line is not None:
             (line, reply), standing.line = standing.line, None
             if self._pump.is_being_written:
-                reply(TypingResult(WasTyped.NO, "somebody was typing in the terminal"))
+                reply(TypingResult(Typed.NO, "somebody was typing in the terminal"))
             else:
                 reply(self._pump.type_line(line, standing.asker))
         elif in_front == standing.asker.group and not self._pump.is_being_written:
@@ -121,7 +122,7 @@ class TitleWatch:
         if standing is None:
             return
         if standing.line is not None:
-            standing.line[1](TypingResult(WasTyped.NO, reason))
+            standing.line[1](TypingResult(Typed.NO, reason))
         self._asking.post(self._asking.clear(standing, reason))
 
     async def _ask(self, standing: _StandingAsk) -> None:

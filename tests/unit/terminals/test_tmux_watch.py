@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pynchy.terminals import tmux
-from pynchy.terminals.asks import TypingResult, WasTyped
 from pynchy.terminals.foreground import Foreground
-from pynchy.terminals.tmux import TmuxWatch, _Pane, _StandingAsk
+from pynchy.terminals.tmux import TmuxWatch, _Pane, _PaneAsk
 from pynchy.terminals.tmux_panes import TYPED, PaneSeen
 from pynchy.terminals.tmux_server import TmuxServer
 from pynchy.terminals.watching import RETITLED
+from pynchy.typed_line import Typed, TypingResult
 
 ASKING = PaneSeen("%1", 42, "000", "", "/dev/null", "s:0.0", "phux-ask:One?")
 
@@ -24,7 +24,7 @@ class Watched(TmuxWatch):
     def __init__(self) -> None:
         self.said: list[str] = []
         super().__init__(TmuxServer(), Path(), str, self.said.append)
-        self.begun: list[_StandingAsk] = []
+        self.begun: list[_PaneAsk] = []
         self.done: list[str] = []
         self.looks = 0
 
@@ -32,7 +32,7 @@ class Watched(TmuxWatch):
     def is_detached(self) -> bool:
         return False
 
-    def begin(self, standing: _StandingAsk) -> None:
+    def begin(self, standing: _PaneAsk) -> None:
         self.begun.append(standing)
 
     async def look(self) -> None:
@@ -70,9 +70,9 @@ async def test_an_answer_is_not_typed_for_the_question_that_came_in_that_moment(
     pane.look(replace(ASKING, title="phux-ask:Two?"))
     first, second = watch.begun
 
-    assert await first.type_line("Yes") == TypingResult(WasTyped.NO, RETITLED)
+    assert await first.type_line("Yes") == TypingResult(Typed.NO, RETITLED)
     assert watch.done == []
-    assert await second.type_line("No") == TypingResult(WasTyped.YES)
+    assert await second.type_line("No") == TypingResult(Typed.YES)
     assert len(watch.done) == 2
 
 
@@ -111,5 +111,5 @@ async def test_without_its_program_in_front_there_is_no_enter(
 
     attempt = await watch.begun[0].type_line("Yes")
 
-    assert attempt.typed is WasTyped.MAYBE
+    assert attempt.typed is Typed.MAYBE
     assert [("-p -d" in line, "-r -d" in line) for line in watch.done] == [(True, False)]
