@@ -464,3 +464,24 @@ async def test_what_is_asked_without_a_host_waits_for_one(host: Host, watch: Wat
     host.answer(question["request_id"], "No")
 
     await screen.shows("got<No>")
+
+
+async def test_of_a_flood_of_titles_only_what_stands_is_asked(host: Host, watch: Watch) -> None:
+    flood = r"""
+i=0
+while [ $i -lt 20000 ]; do
+  printf '\033]2;phux-ask[q%s]:Which %s?\007\033]9;n%s\007' $i $i $i; i=$((i+1))
+done
+printf 'ready>'; read -r line; printf 'got<%s>' "$line"
+"""
+    screen = watch("sh", "-c", flood)
+    question = await asked(host)
+    assert question["questions"][0]["question"] == "Which 19999?"
+
+    host.answer(question["request_id"], "that")
+
+    await screen.shows("got<that>")
+    kinds = [event["type"] for event in host.events()]
+    # On a busy machine the flood may pause for as long as a title has to stand.
+    assert kinds.count("asked") <= 10
+    assert kinds.count("announced") <= 20

@@ -10,7 +10,7 @@ answer that may have been typed, and nobody types it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
 from agent_runner.asking import (
@@ -25,6 +25,7 @@ from agent_runner.asking import (
     TerminalAsk,
 )
 from agent_runner.asking.arguments import MAX_LINE_CHARACTERS, MAX_QUESTION_CHARACTERS
+from pynchy.aio import Rate
 from pynchy.phux import Asked
 from pynchy.terminals.output import TerminalNotice
 from pynchy.typed_line import MAX_TYPED_BYTES, Typed, TypingResult, one_typed_line
@@ -39,7 +40,8 @@ _MAX_ID = 128
 _WAIT_SECONDS = 366 * 86_400.0
 _LOOK_SECONDS = 3_600.0
 _CUT = 500
-_MOST_NOTICES, _NOTICE_SECONDS = 10, 60.0
+# Of a terminal that asks without end, so many at once, and one every five seconds after that.
+ASKS_AT_ONCE, ASKS_PER_SECOND = 10, 0.2
 
 T = TypeVar("T")
 
@@ -96,8 +98,14 @@ class TitleAsk:
         if not self._cleared.done():
             self._cleared.set_result(reason)
 
-    async def run(self, agent: str, task: str) -> None:
-        """See the question to its end. Raise OSError if the mailbox cannot be written."""
+    async def run(self, agent: str, task: str, rate: Rate) -> None:
+        """See the question to its end, as soon as the rate of its terminal has a place for it.
+
+        Raise OSError if the mailbox cannot be written.
+        """
+        await self._unless_cleared(rate.take())
+        if self._cleared.done():
+            return
         request = Request(
             (question_of(self.asked),),
             agent=agent,
@@ -151,25 +159,7 @@ class TitleAsk:
             doing.cancel()
 
 
-class Notices:
-    """Tells people what programs say: not the same twice in a row, and not too often."""
-
-    def __init__(self, asker: Asker, agent: str, task: str, now: Callable[[], float]) -> None:
-        self._asker, self._agent, self._task, self._now = asker, agent, task, now
-        self._last: TerminalNotice | None = None
-        self._told: list[float] = []
-        self._turn = asyncio.Lock()
-
-    async def tell(self, notice: TerminalNotice) -> bool:
-        """Tell it; False if it is left out. Raise OSError if the mailbox cannot be written."""
-        since = self._now() - _NOTICE_SECONDS
-        self._told = [at for at in self._told if at > since]
-        if notice == self._last or len(self._told) >= _MOST_NOTICES:
-            return False
-        self._last = notice
-        self._told.append(self._now())
-        title = one_typed_line(notice.title)[:MAX_LINE_CHARACTERS] or self._agent
-        told = Announcement(title, notice.text[:_CUT], agent=self._agent, task=self._task)
-        async with self._turn:  # as they were told
-            await self._asker.announce(told)
-        return True
+async def tell(asker: Asker, notice: TerminalNotice, agent: str, task: str) -> None:
+    """Tell people what a program says. Raise OSError if the mailbox cannot be written."""
+    title = one_typed_line(notice.title)[:MAX_LINE_CHARACTERS] or agent
+    await asker.announce(Announcement(title, notice.text[:_CUT], agent=agent, task=task))

@@ -31,7 +31,7 @@ from pynchy.typed_line import Typed, TypingResult
 _CHUNK = 65_536
 _MAX_TYPED_AHEAD = 1024 * 1024
 _LAST_WORDS_MS = 200
-_CHECK_MS = 250
+_CHECK_MS = 100
 _SIZE = struct.Struct("HHHH")
 _USUAL_SIZE = (24, 80, 0, 0)
 _END_OF_FILE = b"\x04"

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_runner.asking import Asker
+from pynchy.aio import Rate
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import TitleAsk
+from pynchy.terminals.asks import ASKS_AT_ONCE, ASKS_PER_SECOND, TitleAsk
 from pynchy.terminals.foreground import (
     IGNORED_IN_TMUX,
     Foreground,
@@ -178,7 +179,7 @@ class TmuxWatch:
         task = f"{self._describe(folder)} (tmux {seen.place})".strip()
         self.say(seen, f"{name} asks: {standing.asked.question}")
         try:
-            await ask.run(name, task)
+            await ask.run(name, task, standing.pane.rate)
         except Exception as exc:  # noqa: BLE001 - the other panes are asked for all the same
             standing.told = standing.told or f"could not be asked: {exc}"
         finally:
@@ -198,6 +199,7 @@ class _Pane:
 
     def __init__(self, watch: TmuxWatch, seen: PaneSeen) -> None:
         self.seen = seen
+        self.rate = Rate(ASKS_PER_SECOND, ASKS_AT_ONCE)
         self.watch = watch
         self._standing: _PaneAsk | None = None
         self._consider(written_down=seen.mark)

@@ -15,13 +15,16 @@ from threading import Thread
 from typing import Any
 
 from agent_runner.asking import Asker
+from pynchy.aio import Rate
 from pynchy.phux import Asked, parse_title
-from pynchy.terminals.asks import Notices, TitleAsk
+from pynchy.terminals.asks import ASKS_AT_ONCE, ASKS_PER_SECOND, TitleAsk, tell
 from pynchy.terminals.foreground import Foreground, look_at, why_not_typed
 from pynchy.terminals.output import TerminalNotice
 from pynchy.terminals.pump import Pump
 from pynchy.typed_line import Typed, TypingResult
 
+SETTLE_SECONDS = 0.1
+_NOTICES_PER_SECOND, _NOTICES_AT_ONCE = 1 / 6, 10
 _END_SECONDS = 5.0
 _MAX_MESSAGES = 20
 RETITLED = "its terminal says something else now"
@@ -42,6 +45,8 @@ class _StandingAsk:
 
     asked: Asked
     asker: Foreground
+    since: float
+    is_posted: bool = False
     typable: Callable[[str], None] | None = None
     line: tuple[str, Callable[[TypingResult], None]] | None = None
     ask: TitleAsk | None = None
@@ -58,6 +63,8 @@ class TitleWatch:
         self.messages: list[str] = []
         self._pump = pump
         self._standing: _StandingAsk | None = None
+        self._notices = Rate(_NOTICES_PER_SECOND, _NOTICES_AT_ONCE)
+        self._last_notice: TerminalNotice | None = None
         self._asking = _AskingThread(ipc_dir, names, self._tell)
 
     def _tell(self, message: str) -> None:
@@ -85,14 +92,14 @@ class TitleWatch:
         if standing is not None and (asked, asker) == (standing.asked, standing.asker):
             return
         self._clear(RETITLED)
-        # A title that nobody could be answered for is no question: see foreground.
-        if asked is not None and not why_not_typed(asker.group):
-            self._standing = _StandingAsk(asked, asker)
-            self._asking.post(self._ask(self._standing))
+        if asked is not None:
+            self._standing = _StandingAsk(asked, asker, time.monotonic())
 
     def noticed(self, notice: TerminalNotice) -> None:
-        """See Listener."""
-        self._asking.post(self._asking.tell(notice))
+        """See Listener: of a flood the rest is left out."""
+        if notice != self._last_notice and self._notices.take_now():
+            self._last_notice = notice
+            self._asking.post(self._asking.tell(notice))
 
     def tick(self) -> None:
         """See Listener."""
@@ -102,6 +109,11 @@ class TitleWatch:
         in_front = self._pump.in_front
         if in_front != standing.asker.group and look_at(standing.asker.group) != standing.asker:
             self._clear(ENDED)
+        elif not standing.is_posted:
+            # What is gone at once is asked nobody: a program may set a thousand titles a second.
+            if time.monotonic() - standing.since >= SETTLE_SECONDS:
+                standing.is_posted = True
+                self._asking.post(self._ask(standing))
         elif standing.is_wanted:
             self._serve(standing, in_front)
 
@@ -119,7 +131,7 @@ class TitleWatch:
 
     def _clear(self, reason: str) -> None:
         standing, self._standing = self._standing, None
-        if standing is None:
+        if standing is None or not standing.is_posted:
             return
         if standing.line is not None:
             standing.line[1](TypingResult(Typed.NO, reason))
@@ -169,8 +181,9 @@ class _AskingThread:
         self._thread = Thread(target=self._run, name="asking", daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
         self._asker: asyncio.Future[Asker] = self._loop.create_future()
-        self._notices: Notices | None = None
+        self._told = asyncio.Lock()
         self._ends = asyncio.Event()
+        self._rate = Rate(ASKS_PER_SECOND, ASKS_AT_ONCE)
 
     def start(self) -> None:
         self._thread.start()
@@ -207,7 +220,6 @@ class _AskingThread:
         async with Asker(
             self._ipc_dir, confirms=True, agent=agent, task=task, tell=self._report
         ) as asker:
-            self._notices = Notices(asker, agent, task, time.monotonic)
             self._asker.set_result(asker)
             await self._ends.wait()
             while self._tasks:
@@ -216,7 +228,9 @@ class _AskingThread:
     async def ask(self, standing: _StandingAsk, wake: Callable[[], None]) -> None:
         """See the question to its end."""
         standing.ask = TitleAsk(await self._asker, _Handed(standing, wake), standing.asked)
-        await standing.ask.run(self._names.agent, self._names.task)
+        # A title that nobody could be answered for is no question: see foreground.
+        if not await asyncio.to_thread(why_not_typed, standing.asker.group):
+            await standing.ask.run(self._names.agent, self._names.task, self._rate)
 
     async def clear(self, standing: _StandingAsk, reason: str) -> None:
         """The title asks it no more."""
@@ -226,6 +240,6 @@ class _AskingThread:
 
     async def tell(self, notice: TerminalNotice) -> None:
         """Tell people what the program says."""
-        await self._asker
-        if self._notices is not None:
-            await self._notices.tell(notice)
+        asker = await self._asker
+        async with self._told:  # in the order in which they were told
+            await tell(asker, notice, self._names.agent, self._names.task)
