@@ -29,7 +29,7 @@ _MARK = "phux-ask"
 _SUGGESTIONS = "?s="
 _ELLIPSIS = "…"
 _WIRE_TYPE = 0x04
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
 _EVENT_HEAD = struct.Struct(">BI")
@@ -195,7 +195,7 @@ def format_title(asked: Asked) -> str | None:
     name = f"[{asked.id}]" if asked.id else ""
     suggestions = _SUGGESTIONS + "|".join(asked.suggestions) if asked.suggestions else ""
     title = f"{_MARK}{name}:{asked.question}{suggestions}"
-    # What ends a title early, and what would be read otherwise than it was meant.
+    # What ends a title early, what cannot be written, and what would be read otherwise than meant.
     if _CONTROL.search(title) or parse_title(title) != replace(asked, elapsed_seconds=None):
         return None
     return title

@@ -39,6 +39,7 @@ _MAX_ID = 128
 # As long as a request may say: the title decides when it is over, or the host.
 _WAIT_SECONDS = 366 * 86_400.0
 _LOOK_SECONDS = 3_600.0
+_RETRY_SECONDS = 5.0
 _CUT = 500
 # Of a terminal that asks without end, so many at once, and one every five seconds after that.
 ASKS_AT_ONCE, ASKS_PER_SECOND = 10, 0.2
@@ -114,7 +115,7 @@ class TitleAsk:
             terminal=TerminalAsk(self.asked.id[:_MAX_ID]),
         )
         request_id = request.request_id
-        await self._asker.ask(request, wait=False)
+        await self._unless_cleared(self._send(request))
         found = await self._unless_cleared(self._outcome(request_id))
         if found is None:
             await self._asker.take_back(request_id, self._cleared.result())
@@ -123,6 +124,12 @@ class TitleAsk:
         elif self._asker.claim(found):
             # There is nothing to type: the program asks on, and a person in front of it may answer.
             self._asker.pass_on([request_id])
+
+    async def _send(self, request: Request) -> None:
+        """Ask; again and again where the mailbox takes nothing, such as a full disk."""
+        # No event tells when there is room on a disk.
+        while (await self._asker.ask(request, wait=False)).outcome is Outcome.ERROR:  # noqa: ASYNC110
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def _outcome(self, request_id: RequestId) -> Result:
         while (found := await self._asker.outcome(request_id, seconds=_LOOK_SECONDS)) is None:
@@ -137,9 +144,11 @@ class TitleAsk:
         if not why:
             said = await self._unless_cleared(self._terminal.until_typable())
             why = self._cleared.result() if said is None else said
+        if not why and not self._asker.claim(found):
+            why = "it could not be taken for the terminal"
         if why:
             await self._asker.take_back(found.request_id, why)
-        elif self._asker.claim(found):
+        else:
             # From here on whatever happens: it is typed, or said not to be.
             attempt = await self._terminal.type_line(line)
             if attempt.typed is Typed.YES:

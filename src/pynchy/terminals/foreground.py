@@ -29,6 +29,11 @@ _CARRIERS = frozenset(
     | {"kubectl", "oc", "lxc", "incus", "machinectl", "nsenter", "su", "sudo", "doas", "runuser"}
     | {"socat", "nc", "ncat", "minicom", "picocom", "tio", "cu"}
 )
+# In `read` of a terminal, `poll`, `select`, `epoll_wait` and the like.
+_WHERE_INPUT_IS_AWAITED = (
+    *("wait_woken", "n_tty_read", "poll_schedule", "do_poll", "do_sys_poll", "do_select"),
+    *("core_sys_select", "ep_poll", "do_epoll_wait", "io_cqring_wait", "schedule_hrtimeout"),
+)
 _PTY_MASTER = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
 
 
@@ -85,6 +90,27 @@ def describe_group(group: int) -> tuple[str, str]:
     with suppress(OSError):
         folder = str((_PROC / str(group) / "cwd").readlink())
     return name, folder
+
+
+def waits_for_input(group: int) -> bool:
+    """True if a process of the group may be reading: what nobody reads the next shell would.
+
+    What the system does not tell counts as reading.
+    """
+    if not _PROC.is_dir():
+        return True
+    places = [place for pid in _members(group) for place in _waiting_places(pid)]
+    return any(place in {"", "0"} or place.startswith(_WHERE_INPUT_IS_AWAITED) for place in places)
+
+
+def _waiting_places(pid: str) -> list[str]:
+    """Return where in the kernel each thread of the process waits."""
+    found = []
+    with suppress(OSError):
+        for task in os.listdir(_PROC / pid / "task"):
+            with suppress(OSError):
+                found.append(_read(_PROC / pid / "task" / task / "wchan").decode(errors="replace"))
+    return found
 
 
 def _why_not(pid: str, ignored_by_shells: frozenset[int]) -> str:

@@ -14,6 +14,9 @@ _ESCAPE, _BELL = 0x1B, 0x07
 _FINAL = range(0x40, 0x7F)
 _VISIBLE = 0x20
 _OLD_MOUSE_BYTES = 3
+_MAX_SEQUENCE = 32
+# Of a character in UTF-8, all bytes but the first.
+_CONTINUES = range(0x80, 0xC0)
 
 
 class KeyReader:
@@ -22,7 +25,8 @@ class KeyReader:
     def __init__(self) -> None:
         self._length = 0
         self._state: Callable[[int], None] = self._key
-        self._sequence = 0
+        self._sequence = bytearray()
+        self._is_paste = False
         self._left = 0
 
     @property
@@ -38,15 +42,15 @@ class KeyReader:
     def _key(self, byte: int) -> None:
         if byte == _ESCAPE:
             self._state = self._escape
-        elif byte in _ENTER_OR_GIVEN_UP:
+        elif byte in _ENTER_OR_GIVEN_UP and not self._is_paste:
             self._length = 0
         elif byte in _ERASES:
             self._length = max(0, self._length - 1)
-        elif byte >= _VISIBLE:
+        elif byte >= _VISIBLE and byte not in _CONTINUES:
             self._length += 1
 
     def _escape(self, byte: int) -> None:
-        self._sequence = 0
+        self._sequence.clear()
         match byte:
             case 0x5B | 0x4F:  # [ O
                 self._state = self._control
@@ -58,10 +62,13 @@ class KeyReader:
                 self._state = self._key
 
     def _control(self, byte: int) -> None:
-        self._sequence += 1
+        if len(self._sequence) < _MAX_SEQUENCE:
+            self._sequence.append(byte)
         if byte in _FINAL:
-            is_old_mouse = byte == ord("M") and self._sequence == 1
+            is_old_mouse = self._sequence == b"M"
             self._left = _OLD_MOUSE_BYTES
+            if bytes(self._sequence) in {b"200~", b"201~"}:
+                self._is_paste = self._sequence == b"200~"
             self._state = self._mouse if is_old_mouse else self._key
 
     def _mouse(self, _: int) -> None:
@@ -74,6 +81,10 @@ class KeyReader:
             self._state = self._key
         elif byte == _ESCAPE:
             self._state = self._string_end
+        elif byte in _ENTER_OR_GIVEN_UP:
+            # No terminal says that: somebody has pressed Alt with a letter, and then typed.
+            self._state = self._key
+            self._key(byte)
 
     def _string_end(self, byte: int) -> None:
         self._state = self._string_end if byte == _ESCAPE else self._key

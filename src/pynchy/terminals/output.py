@@ -14,6 +14,7 @@ from dataclasses import dataclass
 MAX_STRING = 16 * 1024
 
 _MAX_PARAMETERS = 64
+_MAX_NUMBER = 4
 _MAX_TITLES = 10
 _ESC = 0x1B
 _STRING_ENDS = re.compile(rb"[\x07\x18\x1a\x1b]")
@@ -135,8 +136,15 @@ class OutputReader:
 
     def _other_escape(self, data: bytes, at: int) -> int:
         # Within such a string a doubled escape character stands for itself.
-        self._state = self._other_string if data[at] == _ESC else self._text
-        return at + 1
+        if data[at] == _ESC:
+            self._state = self._other_string
+            return at + 1
+        if data[at] == ord("\\"):
+            self._state = self._text
+            return at + 1
+        # The string is given up, and another sequence has begun.
+        self._state = self._escape
+        return at
 
     def _sequence(self, data: bytes, at: int) -> int:
         """Read a control sequence, a byte at a time: they are short."""
@@ -170,14 +178,19 @@ class OutputReader:
 
     def _keep(self, data: bytes) -> None:
         if len(self._string) + len(data) > MAX_STRING:
-            self._string.clear()
+            # So much that it is known what it was.
+            del self._string[_MAX_NUMBER:]
             self._is_too_long = True
         if not self._is_too_long:
             self._string += data
 
     def _end_osc(self, *, is_whole: bool) -> None:
         self._state = self._text
-        if not is_whole or self._is_too_long:
+        if not is_whole:
+            return
+        if self._is_too_long:
+            if self._string.startswith((b"0;", b"2;")):
+                self._set_title("")  # another one, whatever it says
             return
         text = _CONTROL.sub(b"", bytes(self._string)).decode("utf-8", "replace")
         self._string.clear()

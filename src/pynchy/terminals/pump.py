@@ -14,15 +14,17 @@ import signal
 import socket
 import struct
 import termios
+import time
 import tty
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from pynchy.errors import PynchyError
 from pynchy.terminals import keeper
 from pynchy.terminals.asks import bytes_of
-from pynchy.terminals.foreground import Foreground, group_in_front, look_at, why_not_typed
+from pynchy.terminals.foreground import Foreground, group_in_front, look_at
 from pynchy.terminals.keeper import OuterTerminal
 from pynchy.terminals.keys import KeyReader
 from pynchy.terminals.output import OutputReader, TerminalNotice, Title
@@ -31,6 +33,10 @@ from pynchy.typed_line import Typed, TypingResult
 _CHUNK = 65_536
 _MAX_TYPED_AHEAD = 1024 * 1024
 _LAST_WORDS_MS = 200
+_LAST_WORDS_SECONDS = 2.0
+_LOOK_MS = 2
+_READ_SECONDS = 0.5
+_NUMBER = struct.Struct("i")
 _CHECK_MS = 100
 _SIZE = struct.Struct("HHHH")
 _USUAL_SIZE = (24, 80, 0, 0)
@@ -63,6 +69,16 @@ class Listener(Protocol):
         """True if `tick` is wanted after some time although nothing happens."""
 
 
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """A line that was typed, and not read yet as far as we know."""
+
+    asker: Foreground
+    size: int
+    ends: float
+    reply: Callable[[TypingResult], None]
+
+
 class Pump:
     """Runs one program, and copies between its terminal and ours."""
 
@@ -77,6 +93,8 @@ class Pump:
         self._keys = KeyReader()
         self._code: int | None = None
         self._failed = 0
+        self._in_flight: _InFlight | None = None
+        self._is_mid_line = False
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._master, self._slave_name, self._keeper = self._start()
 
@@ -84,6 +102,11 @@ class Pump:
         master, slave = pty.openpty()
         if self._outer is not None:
             termios.tcsetattr(slave, termios.TCSANOW, self._outer.attributes)
+        else:
+            # What comes from a file or a pipe is not shown a second time.
+            attributes = termios.tcgetattr(slave)
+            attributes[3] &= ~termios.ECHO
+            termios.tcsetattr(slave, termios.TCSANOW, attributes)
         fcntl.ioctl(master, termios.TIOCSWINSZ, self._size())
         name = os.ttyname(slave)
         link = keeper.start(self._command, (master, slave), self._outer)
@@ -128,32 +151,67 @@ class Pump:
         """True if the person in front of the terminal has begun a line, or typed ahead."""
         return self._keys.has_begun_line or bool(self._typed_ahead)
 
-    def type_line(self, line: str, asker: Foreground) -> TypingResult:
-        """Type the line and Enter if the group is in front that asked. Only from `tick`."""
-        if look_at(self.in_front) != asker:
-            return TypingResult(Typed.NO, "another program is in front of the terminal")
-        if why := why_not_typed(asker.group):
-            return TypingResult(Typed.NO, why)
+    def may_type(self, asker: Foreground) -> bool:
+        """True if nothing stands between a line and the group that asked. From any thread."""
+        is_free = not self.is_being_written and not self._unread()
+        return is_free and look_at(self.in_front) == asker
+
+    def type_line(
+        self, line: str, asker: Foreground, reply: Callable[[TypingResult], None]
+    ) -> None:
+        """Type the line and Enter for the group that asked; `reply` hears what became of it.
+
+        Only from `tick`. What it does not read soon is taken back: the next shell would.
+        """
         data = bytes_of(line, is_pasted=self.pastes)
+        if not self.may_type(asker):
+            reply(TypingResult(Typed.NO, "another program is in front, or somebody types there"))
+            return
         try:
             written = os.write(self._master, data)
         except OSError as exc:
-            return TypingResult(Typed.NO, f"the terminal takes nothing: {exc.strerror}")
-        self._typed_ahead += data[written:]
-        if look_at(self.in_front) == asker:
-            return TypingResult(Typed.YES)
-        # It has ended in this very moment: what it has not read is taken away from the next.
-        self._typed_ahead.clear()
+            reply(TypingResult(Typed.NO, f"the terminal takes nothing: {exc.strerror}"))
+            return
+        ends = time.monotonic() + (_READ_SECONDS if written == len(data) else 0)
+        self._in_flight = _InFlight(asker, len(data), ends, reply)
+
+    def _follow_typing(self) -> None:
+        """See whether what was typed has been read by who asked."""
+        line = self._in_flight
+        if line is None:
+            return
+        left, is_there = self._unread(), look_at(self.in_front) == line.asker
+        is_late = time.monotonic() >= line.ends
+        if left and is_there and not is_late:
+            return
+        self._in_flight = None
+        if not left and is_there:
+            line.reply(TypingResult(Typed.YES))
+            return
         self._flush_input()
-        return TypingResult(Typed.MAYBE, "the program ended while it was typed")
+        is_unread = left >= line.size
+        why = "the program did not read it" if is_there else "the program ended over it"
+        line.reply(TypingResult(Typed.NO if is_unread else Typed.MAYBE, why))
+
+    def _unread(self) -> int:
+        """Return how much lies there that nobody has read."""
+        with suppress(OSError), self._slave() as slave:
+            told: int = _NUMBER.unpack(fcntl.ioctl(slave, termios.FIONREAD, bytes(4)))[0]
+            return told
+        return 0
 
     def _flush_input(self) -> None:
-        with suppress(OSError, termios.error):
-            slave = os.open(self._slave_name, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-            try:
-                termios.tcflush(slave, termios.TCIFLUSH)
-            finally:
-                os.close(slave)
+        with suppress(OSError, termios.error), self._slave() as slave:
+            termios.tcflush(slave, termios.TCIFLUSH)
+
+    @contextmanager
+    def _slave(self) -> Iterator[int]:
+        """Open the program's side for a moment. Raise OSError."""
+        slave = os.open(self._slave_name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            yield slave
+        finally:
+            os.close(slave)
 
     def _copy(self, listener: Listener) -> None:
         poll = select.poll()
@@ -163,17 +221,18 @@ class Pump:
         poll.register(self._master, select.POLLIN)
         has_input = True
         while self._code is None:
-            wants = select.POLLIN | (select.POLLOUT if self._typed_ahead else 0)
+            waits = self._typed_ahead and self._in_flight is None
+            wants = select.POLLIN | (select.POLLOUT if waits else 0)
             poll.modify(self._master, wants)
             # Who types more than a program reads is waited for.
             has_room = len(self._typed_ahead) < _MAX_TYPED_AHEAD
             if has_input:
                 poll.modify(self._input, select.POLLIN if has_room else 0)
-            ready = dict(poll.poll(_CHECK_MS if listener.is_waiting else None))
+            ready = dict(poll.poll(self._pause(listener)))
             if has_room and self._input in ready and not self._copy_in():
                 poll.unregister(self._input)
                 has_input = False
-            if self._typed_ahead:
+            if self._typed_ahead and self._in_flight is None:
                 self._write_ahead()
             if self._master in ready:
                 self._copy_out(listener)
@@ -181,12 +240,26 @@ class Pump:
                 os.read(self._woken, _CHUNK)
             if self._keeper.fileno() in ready:
                 self._hear_keeper()
+            self._follow_typing()
             listener.tick()
+        self._copy_last_words(listener)
+        if self._in_flight is not None:
+            self._in_flight.reply(TypingResult(Typed.MAYBE, "the program ended over it"))
+        self._keeper.close()
+
+    def _pause(self, listener: Listener) -> int | None:
+        """Return for how many milliseconds nothing has to happen."""
+        if self._in_flight is not None:
+            return _LOOK_MS
+        return _CHECK_MS if listener.is_waiting else None
+
+    def _copy_last_words(self, listener: Listener) -> None:
+        """Copy what the program wrote before its end; who writes on behind it is not waited for."""
+        ends = time.monotonic() + _LAST_WORDS_SECONDS
         last = select.poll()
         last.register(self._master, select.POLLIN)
-        while last.poll(_LAST_WORDS_MS) and self._copy_out(listener):
+        while time.monotonic() < ends and last.poll(_LAST_WORDS_MS) and self._copy_out(listener):
             pass
-        self._keeper.close()
 
     def _copy_in(self) -> bool:
         """Copy what the person types. Return False at its end."""
@@ -197,10 +270,12 @@ class Pump:
         if data:
             self._keys.feed(data)
             self._typed_ahead += data
+            self._is_mid_line = not data.endswith((b"\n", b"\r"))
         elif self._outer is None:
-            self._typed_ahead += _END_OF_FILE
+            # In the middle of a line, the first sends only that.
+            self._typed_ahead += _END_OF_FILE * (2 if self._is_mid_line else 1)
         else:
-            self._keeper.send(keeper.SIGNAL + bytes([signal.SIGHUP]))
+            self._pass_on(signal.SIGHUP)
         return bool(data)
 
     def _write_ahead(self) -> None:
@@ -217,7 +292,9 @@ class Pump:
         except OSError:
             return False
         asker = self.in_front
-        _write_all(self._output, data)
+        if not _write_all(self._output, data):
+            # Whoever read us is gone: so is the program's terminal.
+            self._pass_on(signal.SIGHUP)
         for told in self._reader.feed(data):
             if isinstance(told, Title):
                 listener.titled(told.text, look_at(asker))
@@ -228,7 +305,9 @@ class Pump:
         return bool(data)
 
     def _hear_keeper(self) -> None:
-        message = self._keeper.recv(keeper.MESSAGE_BYTES)
+        message = b""
+        with suppress(OSError):
+            message = self._keeper.recv(keeper.MESSAGE_BYTES)
         match message[:1]:
             case keeper.EXITED:
                 self._code = message[1]
@@ -249,7 +328,8 @@ class Pump:
             self._outer.attributes[:] = termios.tcgetattr(self._input)
         self._make_raw()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, self._size())
-        self._keeper.send(keeper.CONTINUE)
+        with suppress(OSError):
+            self._keeper.send(keeper.CONTINUE)
 
     def _make_raw(self) -> None:
         if self._outer is not None:
@@ -265,7 +345,7 @@ class Pump:
         with suppress(OSError):
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, self._size())
 
-    def _pass_on(self, number: int, _: object) -> None:
+    def _pass_on(self, number: int, _: object = None) -> None:
         with suppress(OSError):
             self._keeper.send(keeper.SIGNAL + bytes([number]))
 
@@ -278,8 +358,8 @@ class Pump:
         return _SIZE.pack(*_USUAL_SIZE)
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    """Write all of it; a terminal that is gone takes nothing."""
+def _write_all(handle: int, data: bytes) -> bool:
+    """Write all of it. Return False if nobody is there to read it."""
     rest = memoryview(data)
     while rest:
         try:
@@ -287,4 +367,5 @@ def _write_all(handle: int, data: bytes) -> None:
         except BlockingIOError:
             select.select([], [handle], [])
         except OSError:
-            return
+            return False
+    return True

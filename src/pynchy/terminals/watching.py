@@ -18,13 +18,14 @@ from agent_runner.asking import Asker
 from pynchy.aio import Rate
 from pynchy.phux import Asked, parse_title
 from pynchy.terminals.asks import ASKS_AT_ONCE, ASKS_PER_SECOND, TitleAsk, tell
-from pynchy.terminals.foreground import Foreground, look_at, why_not_typed
+from pynchy.terminals.foreground import Foreground, look_at, waits_for_input, why_not_typed
 from pynchy.terminals.output import TerminalNotice
 from pynchy.terminals.pump import Pump
 from pynchy.typed_line import Typed, TypingResult
 
 SETTLE_SECONDS = 0.1
 _NOTICES_PER_SECOND, _NOTICES_AT_ONCE = 1 / 6, 10
+_LOOK_SECONDS = 0.1
 _END_SECONDS = 5.0
 _MAX_MESSAGES = 20
 RETITLED = "its terminal says something else now"
@@ -47,13 +48,16 @@ class _StandingAsk:
     asker: Foreground
     since: float
     is_posted: bool = False
-    typable: Callable[[str], None] | None = None
+    cleared: str = ""
     line: tuple[str, Callable[[TypingResult], None]] | None = None
     ask: TitleAsk | None = None
 
-    @property
-    def is_wanted(self) -> bool:
-        return self.typable is not None or self.line is not None
+    def give_up(self, reason: str) -> None:
+        """It is asked no more: what was not typed yet is not. From any thread, more than once."""
+        self.cleared = self.cleared or reason
+        line, self.line = self.line, None
+        if line is not None:
+            line[1](TypingResult(Typed.NO, self.cleared))
 
 
 class TitleWatch:
@@ -114,50 +118,46 @@ class TitleWatch:
             if time.monotonic() - standing.since >= SETTLE_SECONDS:
                 standing.is_posted = True
                 self._asking.post(self._ask(standing))
-        elif standing.is_wanted:
-            self._serve(standing, in_front)
-
-    def _serve(self, standing: _StandingAsk, in_front: int) -> None:
-        if standing.line is not None:
+        elif standing.line is not None:
             (line, reply), standing.line = standing.line, None
-            if self._pump.is_being_written:
-                reply(TypingResult(Typed.NO, "somebody was typing in the terminal"))
-            else:
-                reply(self._pump.type_line(line, standing.asker))
-        elif in_front == standing.asker.group and not self._pump.is_being_written:
-            typable, standing.typable = standing.typable, None
-            if typable is not None:
-                typable(why_not_typed(in_front))
+            self._pump.type_line(line, standing.asker, reply)
 
     def _clear(self, reason: str) -> None:
         standing, self._standing = self._standing, None
         if standing is None or not standing.is_posted:
             return
-        if standing.line is not None:
-            standing.line[1](TypingResult(Typed.NO, reason))
+        standing.give_up(reason)
         self._asking.post(self._asking.clear(standing, reason))
 
     async def _ask(self, standing: _StandingAsk) -> None:
-        await self._asking.ask(standing, self._pump.wake)
+        await self._asking.ask(standing, self._pump)
 
 
 class _Handed:
-    """An AskingTerminal whose work is done by the thread that copies bytes."""
+    """An AskingTerminal whose line is typed by the thread that copies bytes."""
 
-    def __init__(self, standing: _StandingAsk, wake: Callable[[], None]) -> None:
-        self._standing, self._wake = standing, wake
+    def __init__(self, standing: _StandingAsk, pump: Pump) -> None:
+        self._standing, self._pump = standing, pump
         self._loop = asyncio.get_running_loop()
 
     async def until_typable(self) -> str:
-        done: asyncio.Future[str] = self._loop.create_future()
-        self._standing.typable = self._reply(done)
-        self._wake()
-        return await done
+        group = self._standing.asker.group
+        while not self._standing.cleared:
+            if self._pump.may_type(self._standing.asker):
+                if why := await asyncio.to_thread(why_not_typed, group):
+                    return why
+                if await asyncio.to_thread(waits_for_input, group):
+                    return ""
+            await asyncio.sleep(_LOOK_SECONDS)
+        return self._standing.cleared
 
     async def type_line(self, text: str) -> TypingResult:
         done: asyncio.Future[TypingResult] = self._loop.create_future()
         self._standing.line = (text, self._reply(done))
-        self._wake()
+        # It may have been given up just before that, by whom nobody tells.
+        if self._standing.cleared:
+            self._standing.give_up(self._standing.cleared)
+        self._pump.wake()
         return await done
 
     def _reply(self, done: asyncio.Future[Any]) -> Callable[[Any], None]:
@@ -225,9 +225,9 @@ class _AskingThread:
             while self._tasks:
                 await asyncio.wait(self._tasks)
 
-    async def ask(self, standing: _StandingAsk, wake: Callable[[], None]) -> None:
+    async def ask(self, standing: _StandingAsk, pump: Pump) -> None:
         """See the question to its end."""
-        standing.ask = TitleAsk(await self._asker, _Handed(standing, wake), standing.asked)
+        standing.ask = TitleAsk(await self._asker, _Handed(standing, pump), standing.asked)
         # A title that nobody could be answered for is no question: see foreground.
         if not await asyncio.to_thread(why_not_typed, standing.asker.group):
             await standing.ask.run(self._names.agent, self._names.task, self._rate)

@@ -75,6 +75,11 @@ def test_what_is_typed_for_an_answer(answer: Answer, line: str) -> None:
         (b"\x1b[200~half", True),
         (b"\x1bx", False),
         ("é".encode(), True),
+        ("é".encode() + b"\x7f", False),
+        (b"\x1bPno\r", False),
+        (b"\x1bPno\rmore", True),
+        (b"\x1b[200~two\rlines\x1b[201~", True),
+        (b"\x1b[200~two\rlines\x1b[201~\r", False),
     ],
 )
 def test_whether_somebody_has_begun_a_line(keys: bytes, *, has_begun: bool) -> None:

@@ -44,6 +44,7 @@ def read(*pieces: bytes) -> Told:
         # Inside of another string it is none, also where tmux passes it through.
         (b"\x1bP+q\x1b\x1b]2;inner\x07\x1b\\\x1b]2;a\x07", [Title("a")]),
         (b"\x1b_Gf=24;AAAA\x1b\\\x1b]2;a\x07", [Title("a")]),
+        (b"\x1bPgiven up\x1b]2;a\x07", [Title("a")]),
         (b"\x1bkscreen\x1b\\\x1b]2;a\x07", [Title("a")]),
         # In UTF-8, these bytes are halves of characters, not the one-byte forms of OSC and ST.
         (b"\x9d2;no\x9c", []),
@@ -88,7 +89,7 @@ def test_a_string_that_is_too_long_is_dropped_and_costs_no_memory() -> None:
         told += reader.feed(b"x" * 10_000)
     assert len(reader._string) <= MAX_STRING  # noqa: SLF001
     told += reader.feed(b"\x07\x1b]2;next\x07")
-    assert told == [Title("next")]
+    assert told == [Title(""), Title("next")]
 
 
 _WORDS = b"\x1b ] 2; 0; \x07 \\ [ ?2004h P _ k \x18 phux-ask[q]:x? 22;0t 23;0t 9; 777;notify; \xc3"
