@@ -7,7 +7,8 @@ import pty
 import signal
 import struct
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.waiting import until
@@ -76,6 +77,16 @@ class Screen:
                 data = data[os.write(self._master, data) :]
             except BlockingIOError:
                 continue
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Read nothing meanwhile, as a slow terminal does."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._master)
+        try:
+            yield
+        finally:
+            loop.add_reader(self._master, self._read)
 
     def resize(self, rows: int, columns: int) -> None:
         size = struct.pack("HHHH", rows, columns, 0, 0)

@@ -57,6 +57,14 @@ async def asked(host: Host, count: int = 1) -> Json:
     return (await host.listed(count))[-1]
 
 
+async def only_this_is_asked(host: Host, screen: Screen) -> None:
+    """Ask in the shell that is in front, and see that nothing else was asked before."""
+    screen.type("sh -c 'printf \"\\033]2;phux-ask:Honest?\\007\"; read x'\r")
+    question = await asked(host)
+    assert question["questions"][0]["question"] == "Honest?"
+    assert [event["type"] for event in host.events()].count("asked") == 1
+
+
 async def test_a_title_becomes_a_question_and_its_answer_is_typed(host: Host, watch: Watch) -> None:
     screen = watch(*agent())
     question = await asked(host)
@@ -171,12 +179,7 @@ async def test_a_hostile_file_that_is_shown_in_a_shell_asks_nothing(
 
     screen.type(f"cat {evil}; echo do''ne\r")
     await screen.shows("done")
-    screen.type("echo al''ive\r")
-    await screen.shows("alive")
-
-    assert host.pending() == []
-    screen.type("exit 3\r")
-    assert await screen.ends() == 3
+    await only_this_is_asked(host, screen)
     assert not (tmp_path / "caught").exists()
 
 
@@ -239,8 +242,9 @@ async def test_a_program_that_shows_another_terminal_is_not_typed_into(
     await screen.shows("phux-ask:Which")
     screen.type("hello\r")
     await screen.shows("hello", times=2)
-
-    assert host.pending() == []
+    screen.type(b"\x04")
+    await screen.shows("prompt>", times=2)
+    await only_this_is_asked(host, screen)
 
 
 async def test_an_answer_does_not_mix_with_a_line_that_somebody_has_begun(
@@ -300,11 +304,14 @@ async def test_a_title_does_not_ask_what_the_agent_has_asked_itself(
     async with agent_of(host, GROUP) as program:
         call = program.asking("Deploy now?")
         own = await asked(host)
-        screen = watch(*agent(f"phux-ask[{own['request_id']}]:Deploy now?"))
+        other = 'ask "$1"; printf "ready>"; read -r _; ask "phux-ask:Another?"; read -r _'
+        script = AGENT[: AGENT.index('ask "$1"')] + other
+        screen = watch(*agent(f"phux-ask[{own['request_id']}]:Deploy now?", script))
         await screen.shows("ready>")
-        screen.type("\x04")
-        await screen.ends()
-        assert [p["request_id"] for p in host.pending()] == [own["request_id"]]
+        await until(lambda: [e for e in host.events() if e["type"] == "rejected"], "the refusal")
+        screen.type("\r")
+        await host.listed(2)
+        assert [e["type"] for e in host.events()].count("asked") == 2
         host.answer(own["request_id"], "Yes")
         assert "Yes" in await call
 
@@ -436,7 +443,8 @@ printf 'end'
     assert bytes(screen.output) == bytes(bare.output)
 
 
-async def test_input_that_is_no_terminal_is_passed_on_to_its_end(host: Host) -> None:
+@pytest.mark.parametrize("given", [b"", b"hello\n", b"no end of line", b"two\nlines"])
+async def test_input_that_is_no_terminal_is_passed_on_to_its_end(host: Host, given: bytes) -> None:
     process = await asyncio.create_subprocess_exec(
         PYNCHY,
         "watch",
@@ -447,10 +455,19 @@ async def test_input_that_is_no_terminal_is_passed_on_to_its_end(host: Host) -> 
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    out, _ = await process.communicate(b"hello\n")
+    out, _ = await process.communicate(given)
 
-    assert out.count(b"hello") == 2  # its echo, and what cat says
+    assert out.replace(b"\r\n", b"\n") == given
     assert process.returncode == 0
+
+
+async def test_a_program_whose_reader_is_gone_ends(host: Host) -> None:
+    line = f"{PYNCHY} watch --data-dir {host.data} -- yes </dev/null | head -1"
+    process = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE)
+
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+
+    assert out == b"y\r\n"
 
 
 async def test_what_is_asked_without_a_host_waits_for_one(host: Host, watch: Watch) -> None:
@@ -485,3 +502,58 @@ printf 'ready>'; read -r line; printf 'got<%s>' "$line"
     # On a busy machine the flood may pause for as long as a title has to stand.
     assert kinds.count("asked") <= 10
     assert kinds.count("announced") <= 20
+
+
+async def test_an_answer_that_its_program_does_not_read_is_not_left_for_the_shell(
+    host: Host, watch: Watch, tmp_path: Path
+) -> None:
+    evil = tmp_path / "evil"
+    evil.write_bytes(b"\x1b]2;phux-ask[e]:Go on??s=touch caught|No\x07")
+    screen = watch("bash", "--norc", "-i", env={"PS1": "prompt>", "HISTFILE": ""})
+    await screen.shows("prompt>")
+    screen.type(f"sh -c 'cat {evil}; while ! test -e go; do sleep 0.1; done'\r")
+    question = await asked(host)
+
+    host.answer(question["request_id"], "touch caught")
+    await host.state(question["request_id"], "held", "closed")
+    (tmp_path / "go").touch()
+    await screen.shows("prompt>", times=2)
+    ended = await host.closed(question["request_id"])
+    screen.type("echo al''ive\r")
+    await screen.shows("alive")
+
+    assert "was not typed" in ended["delivery_error"]
+    assert not (tmp_path / "caught").exists()
+
+
+async def test_an_answer_is_not_typed_at_another_question_that_is_not_seen_yet(
+    host: Host, watch: Watch, tmp_path: Path
+) -> None:
+    """The person's terminal is slow, so that what the program writes is read late."""
+    script = """
+ask() { printf '\\033]2;%s\\007' "$1"; }
+ask "phux-ask[q1]:Run the tests?"; while ! test -e go; do sleep 0.05; done
+head -c 300000 /dev/zero | tr '\\0' x; ask "phux-ask[q2]:Delete it all?"
+read -r line; echo "$line" > read
+"""
+    screen = watch("sh", "-c", script)
+    first = await asked(host)
+    with screen.paused():
+        (tmp_path / "go").touch()
+        host.answer(first["request_id"], "Yes")
+        await host.state(first["request_id"], "held")
+    second = await asked(host)
+
+    assert second["questions"][0]["question"] == "Delete it all?"
+    assert "was not typed" in (await host.closed(first["request_id"]))["delivery_error"]
+    assert not (tmp_path / "read").exists()
+    host.answer(second["request_id"], "No")
+    await until((tmp_path / "read").exists, "the answer")
+    assert (tmp_path / "read").read_text() == "No\n"
+
+
+async def test_writing_that_goes_on_behind_the_program_is_not_waited_for(watch: Watch) -> None:
+    stays = "(trap '' HUP; while sleep 0.05; do echo on; done) & exit 6"
+    screen = watch("sh", "-c", stays)
+
+    assert await screen.ends() == 6

@@ -101,14 +101,14 @@ def _warn_without_host(data: DataFolder) -> None:
 
 
 def _watch(ipc_dir: Path, command: tuple[str, ...]) -> int:
-    from pynchy.terminals.pump import CannotRun, Pump  # noqa: PLC0415 - no terminal elsewhere
-
-    # Before anything else is loaded: the program need not wait for it.
-    pump = Pump(command)
+    # Not for other commands, which may run where there is no terminal. And before the program is
+    # started: from then on, Ctrl-C is its own.
     from pynchy.sources.terminals import describe_folder  # noqa: PLC0415
+    from pynchy.terminals.pump import CannotRun, Pump  # noqa: PLC0415
     from pynchy.terminals.watching import Names, TitleWatch  # noqa: PLC0415
 
     names = Names(_name_of(command), describe_folder(str(Path.cwd())))
+    pump = Pump(command)
     watch = TitleWatch(pump, ipc_dir, names)
     watch.start()
     try:

@@ -28,6 +28,8 @@ _CARRIERS = frozenset(
     | {"abduco", "dtach", "dvtm", "script", "expect", "phux", "docker", "podman", "nerdctl"}
     | {"kubectl", "oc", "lxc", "incus", "machinectl", "nsenter", "su", "sudo", "doas", "runuser"}
     | {"socat", "nc", "ncat", "minicom", "picocom", "tio", "cu"}
+    | {"adb", "tsh", "dbclient", "plink", "flyctl", "session-manager-plugin", "crictl", "ctr"}
+    | {"nomad", "virsh", "lxc-attach", "heroku", "gcloud", "aws", "teleport", "distrobox"}
 )
 # In `read` of a terminal, `poll`, `select`, `epoll_wait` and the like.
 _WHERE_INPUT_IS_AWAITED = (
@@ -104,22 +106,31 @@ def waits_for_input(group: int) -> bool:
 
 
 def _waiting_places(pid: str) -> list[str]:
-    """Return where in the kernel each thread of the process waits."""
+    """Return where in the kernel each thread of the process waits that does; "0" is not told."""
     found = []
     with suppress(OSError):
         for task in os.listdir(_PROC / pid / "task"):
             with suppress(OSError):
-                found.append(_read(_PROC / pid / "task" / task / "wchan").decode(errors="replace"))
+                where = _read(_PROC / pid / "task" / task / "wchan").decode(errors="replace")
+                state = _stat(f"{pid}/task/{task}")[:1]
+                found += [where] if state == ["S"] else []
     return found
 
 
 def _why_not(pid: str, ignored_by_shells: frozenset[int]) -> str:
     name = _name(pid)
-    if _ignored(pid) & ignored_by_shells or _is_prompt(pid, name):
+    if _reads_terminal(pid) and (_ignored(pid) & ignored_by_shells or _is_prompt(pid, name)):
         return f"{name} is a shell, which would run it"
     if name in _CARRIERS or _masters(pid) - _inherited:
         return f"{name} shows another terminal, where a shell may read it"
     return ""
+
+
+def _reads_terminal(pid: str) -> bool:
+    """False for a helper that an agent feeds through a pipe: it never gets what is typed."""
+    with suppress(OSError):
+        return str((_PROC / pid / "fd" / "0").readlink()).startswith(("/dev/pts/", "/dev/tty"))
+    return True
 
 
 def _is_prompt(pid: str, name: str) -> bool:

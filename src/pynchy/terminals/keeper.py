@@ -44,6 +44,9 @@ UNDONE_BY = {
     1004: b"\x1b[?1004l",
     1006: b"\x1b[?1006l",
 }
+# Whoever started us may have had them ignored on purpose, as `nohup` does. (A handler of ours does
+# not outlive the start of a program.) The others are as in a new terminal.
+_LEFT_IGNORED = {signal.SIGKILL, signal.SIGSTOP, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 _CURSOR_AND_COLOURS = b"\x1b[?25h\x1b[0m\r\n"
 
 
@@ -120,7 +123,7 @@ class _Keeper:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(self._slave, os.getpgrp())
-            for one in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            for one in signal.valid_signals() - _LEFT_IGNORED:
                 with suppress(OSError, ValueError):
                     signal.signal(one, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -16,8 +16,8 @@ import struct
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,18 +25,19 @@ from pynchy.errors import PynchyError
 from pynchy.terminals import keeper
 from pynchy.terminals.asks import bytes_of
 from pynchy.terminals.foreground import Foreground, group_in_front, look_at
+from pynchy.terminals.input_queue import READ_SECONDS, count_unread, drop_unread
 from pynchy.terminals.keeper import OuterTerminal
 from pynchy.terminals.keys import KeyReader
 from pynchy.terminals.output import OutputReader, TerminalNotice, Title
 from pynchy.typed_line import Typed, TypingResult
 
 _CHUNK = 65_536
+# A terminal that says that it takes something takes at least about so much.
+_PIECE = 2_048
 _MAX_TYPED_AHEAD = 1024 * 1024
 _LAST_WORDS_MS = 200
 _LAST_WORDS_SECONDS = 2.0
 _LOOK_MS = 2
-_READ_SECONDS = 0.5
-_NUMBER = struct.Struct("i")
 _CHECK_MS = 100
 _SIZE = struct.Struct("HHHH")
 _USUAL_SIZE = (24, 80, 0, 0)
@@ -90,6 +91,7 @@ class Pump:
             self._outer = OuterTerminal.of(self._input)
         self._reader = OutputReader()
         self._typed_ahead = bytearray()
+        self._unwritten = bytearray()
         self._keys = KeyReader()
         self._code: int | None = None
         self._failed = 0
@@ -121,7 +123,9 @@ class Pump:
 
     def run(self, listener: Listener) -> int:
         """Copy until the program has ended. Return its exit code. Raise CannotRun."""
-        handlers = {one: signal.getsignal(one) for one in (*_PASSED_ON, signal.SIGWINCH)}
+        handlers = {
+            one: signal.getsignal(one) for one in (*_PASSED_ON, signal.SIGWINCH, signal.SIGCONT)
+        }
         self._handle_signals()
         try:
             self._make_raw()
@@ -151,9 +155,18 @@ class Pump:
         """True if the person in front of the terminal has begun a line, or typed ahead."""
         return self._keys.has_begun_line or bool(self._typed_ahead)
 
+    @property
+    def has_output(self) -> bool:
+        """True if the program has written what we have not looked at: it may ask another thing."""
+        poll = select.poll()
+        poll.register(self._master, select.POLLIN)
+        return any(event & select.POLLIN for _, event in poll.poll(0)) or bool(self._unwritten)
+
     def may_type(self, asker: Foreground) -> bool:
         """True if nothing stands between a line and the group that asked. From any thread."""
-        is_free = not self.is_being_written and not self._unread()
+        is_free = (
+            not self.is_being_written and not self.has_output and not count_unread(self._slave_name)
+        )
         return is_free and look_at(self.in_front) == asker
 
     def type_line(
@@ -172,7 +185,7 @@ class Pump:
         except OSError as exc:
             reply(TypingResult(Typed.NO, f"the terminal takes nothing: {exc.strerror}"))
             return
-        ends = time.monotonic() + (_READ_SECONDS if written == len(data) else 0)
+        ends = time.monotonic() + (READ_SECONDS if written == len(data) else 0)
         self._in_flight = _InFlight(asker, len(data), ends, reply)
 
     def _follow_typing(self) -> None:
@@ -180,7 +193,7 @@ class Pump:
         line = self._in_flight
         if line is None:
             return
-        left, is_there = self._unread(), look_at(self.in_front) == line.asker
+        left, is_there = count_unread(self._slave_name), look_at(self.in_front) == line.asker
         is_late = time.monotonic() >= line.ends
         if left and is_there and not is_late:
             return
@@ -188,30 +201,10 @@ class Pump:
         if not left and is_there:
             line.reply(TypingResult(Typed.YES))
             return
-        self._flush_input()
+        drop_unread(self._slave_name)
         is_unread = left >= line.size
         why = "the program did not read it" if is_there else "the program ended over it"
         line.reply(TypingResult(Typed.NO if is_unread else Typed.MAYBE, why))
-
-    def _unread(self) -> int:
-        """Return how much lies there that nobody has read."""
-        with suppress(OSError), self._slave() as slave:
-            told: int = _NUMBER.unpack(fcntl.ioctl(slave, termios.FIONREAD, bytes(4)))[0]
-            return told
-        return 0
-
-    def _flush_input(self) -> None:
-        with suppress(OSError, termios.error), self._slave() as slave:
-            termios.tcflush(slave, termios.TCIFLUSH)
-
-    @contextmanager
-    def _slave(self) -> Iterator[int]:
-        """Open the program's side for a moment. Raise OSError."""
-        slave = os.open(self._slave_name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            yield slave
-        finally:
-            os.close(slave)
 
     def _copy(self, listener: Listener) -> None:
         poll = select.poll()
@@ -219,11 +212,13 @@ class Pump:
         poll.register(self._keeper, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
         poll.register(self._master, select.POLLIN)
+        poll.register(self._output, 0)
         has_input = True
         while self._code is None:
             waits = self._typed_ahead and self._in_flight is None
-            wants = select.POLLIN | (select.POLLOUT if waits else 0)
-            poll.modify(self._master, wants)
+            wants = 0 if len(self._unwritten) > _CHUNK else select.POLLIN
+            poll.modify(self._master, wants | (select.POLLOUT if waits else 0))
+            poll.modify(self._output, select.POLLOUT if self._unwritten else 0)
             # Who types more than a program reads is waited for.
             has_room = len(self._typed_ahead) < _MAX_TYPED_AHEAD
             if has_input:
@@ -234,7 +229,9 @@ class Pump:
                 has_input = False
             if self._typed_ahead and self._in_flight is None:
                 self._write_ahead()
-            if self._master in ready:
+            if self._unwritten:
+                self._write_out()
+            if ready.get(self._master, 0) & (select.POLLIN | select.POLLHUP):
                 self._copy_out(listener)
             if self._woken in ready:
                 os.read(self._woken, _CHUNK)
@@ -260,6 +257,8 @@ class Pump:
         last.register(self._master, select.POLLIN)
         while time.monotonic() < ends and last.poll(_LAST_WORDS_MS) and self._copy_out(listener):
             pass
+        while self._unwritten and time.monotonic() < ends:
+            self._write_out(_LAST_WORDS_MS)
 
     def _copy_in(self) -> bool:
         """Copy what the person types. Return False at its end."""
@@ -292,9 +291,8 @@ class Pump:
         except OSError:
             return False
         asker = self.in_front
-        if not _write_all(self._output, data):
-            # Whoever read us is gone: so is the program's terminal.
-            self._pass_on(signal.SIGHUP)
+        self._unwritten += data
+        self._write_out()
         for told in self._reader.feed(data):
             if isinstance(told, Title):
                 listener.titled(told.text, look_at(asker))
@@ -304,10 +302,27 @@ class Pump:
             self._outer.note(self._reader.modes)
         return bool(data)
 
+    def _write_out(self, milliseconds: int = 0) -> None:
+        """Write what the terminal takes now: keys do not wait for one that is slow."""
+        poll = select.poll()
+        poll.register(self._output, select.POLLOUT)
+        while self._unwritten and poll.poll(milliseconds):
+            try:
+                written = os.write(self._output, self._unwritten[:_PIECE])
+            except BlockingIOError:
+                return
+            except OSError:
+                # Whoever read us is gone: so is the program's terminal.
+                self._unwritten.clear()
+                self._pass_on(signal.SIGHUP)
+                return
+            del self._unwritten[:written]
+
     def _hear_keeper(self) -> None:
-        message = b""
-        with suppress(OSError):
+        try:
             message = self._keeper.recv(keeper.MESSAGE_BYTES)
+        except OSError:
+            return  # it has ended with words of ours unread; its own come next
         match message[:1]:
             case keeper.EXITED:
                 self._code = message[1]
@@ -324,20 +339,23 @@ class Pump:
             self._outer.restore(undo=False)
         os.kill(0, signal.SIGTSTP)
         # Whoever goes on with us may have changed the terminal, and its size.
-        if self._outer is not None:
-            self._outer.attributes[:] = termios.tcgetattr(self._input)
+        with suppress(termios.error):
+            if self._outer is not None:
+                self._outer.attributes[:] = termios.tcgetattr(self._input)
         self._make_raw()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, self._size())
         with suppress(OSError):
             self._keeper.send(keeper.CONTINUE)
 
     def _make_raw(self) -> None:
-        if self._outer is not None:
-            tty.setraw(self._input, termios.TCSADRAIN)
+        with suppress(termios.error):
+            if self._outer is not None:
+                tty.setraw(self._input, termios.TCSADRAIN)
 
     def _handle_signals(self) -> None:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGWINCH, self._resized)
+        signal.signal(signal.SIGCONT, lambda *_: self._make_raw())
         for one in _PASSED_ON:
             signal.signal(one, self._pass_on)
 
@@ -356,16 +374,3 @@ class Pump:
                 if any(_SIZE.unpack(size)[:2]):
                     return size
         return _SIZE.pack(*_USUAL_SIZE)
-
-
-def _write_all(handle: int, data: bytes) -> bool:
-    """Write all of it. Return False if nobody is there to read it."""
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(handle, rest) :]
-        except BlockingIOError:
-            select.select([], [handle], [])
-        except OSError:
-            return False
-    return True

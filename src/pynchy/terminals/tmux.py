@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import termios
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,8 +27,10 @@ from pynchy.terminals.foreground import (
     describe_group,
     group_in_front_of,
     look_at,
+    waits_for_input,
     why_not_typed,
 )
+from pynchy.terminals.input_queue import READ_SECONDS, count_unread, drop_unread
 from pynchy.terminals.tmux_control import ControlBroken, ControlClient, TmuxGone, TmuxRefused
 from pynchy.terminals.tmux_panes import (
     LIST_PANES,
@@ -49,6 +51,8 @@ SERVER_ENDED = "the tmux server has ended"
 
 _PANE_GONE = "its pane is gone"
 _STOPPED = "pynchy watch was ended"
+_LOOK_SECONDS = 0.005
+_DOES_NOT_READ = "the program does not wait for input"
 _NOT_IN_FRONT = "another program is in front of the pane"
 _CHANGED = "the pane has changed in that moment"
 _TMUX_GONE = "tmux has ended the connection"
@@ -302,7 +306,10 @@ class _PaneAsk:
     def _why_not_now(self) -> str:
         if self.pane.watch.is_detached:
             return _TMUX_GONE
-        return self.pane.seen.why_not_now or ("" if self._is_in_front() else _NOT_IN_FRONT)
+        if why := self.pane.seen.why_not_now or ("" if self._is_in_front() else _NOT_IN_FRONT):
+            return why
+        is_read = waits_for_input(self.asker.group) and not count_unread(self.pane.seen.tty)
+        return "" if is_read else _DOES_NOT_READ
 
     def _is_in_front(self) -> bool:
         return look_at(group_in_front_of(self.pane.seen.pid)) == self.asker
@@ -330,23 +337,21 @@ class _PaneAsk:
     async def _press_enter(self, pane: PaneSeen, mark: str) -> TypingResult:
         """Press Enter, if what was typed is still in front of the program that asked."""
         if not self._is_in_front():
-            _flush_input(pane.tty)
+            drop_unread(pane.tty)
             return TypingResult(Typed.MAYBE, "the program ended while it was typed; Enter was not")
         try:
             if await self.pane.watch.do(type_enter(pane, mark)) != [TYPED]:
                 return TypingResult(Typed.MAYBE, f"{_CHANGED}, before Enter")
         except (TmuxRefused, TmuxGone, ControlBroken) as exc:
             return TypingResult(Typed.MAYBE, f"Enter may not have been: {exc}")
-        if not self._is_in_front():
-            # It may have read its answer and ended: what it has not read is not for the next.
-            _flush_input(pane.tty)
+        return await self._see_read(pane)
+
+    async def _see_read(self, pane: PaneSeen) -> TypingResult:
+        """Wait until the line was read; what is not is taken back, since a shell may come next."""
+        ends = time.monotonic() + READ_SECONDS
+        while count_unread(pane.tty):
+            if not self._is_in_front() or time.monotonic() > ends:
+                drop_unread(pane.tty)
+                return TypingResult(Typed.MAYBE, "the program did not read all of it")
+            await asyncio.sleep(_LOOK_SECONDS)
         return TypingResult(Typed.YES)
-
-
-def _flush_input(tty: str) -> None:
-    with suppress(OSError, termios.error):
-        handle = os.open(tty, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            termios.tcflush(handle, termios.TCIFLUSH)
-        finally:
-            os.close(handle)

@@ -26,6 +26,7 @@ from pynchy.typed_line import Typed, TypingResult
 SETTLE_SECONDS = 0.1
 _NOTICES_PER_SECOND, _NOTICES_AT_ONCE = 1 / 6, 10
 _LOOK_SECONDS = 0.1
+_LOOK_AGAIN_SECONDS = 0.03
 _END_SECONDS = 5.0
 _MAX_MESSAGES = 20
 RETITLED = "its terminal says something else now"
@@ -118,7 +119,7 @@ class TitleWatch:
             if time.monotonic() - standing.since >= SETTLE_SECONDS:
                 standing.is_posted = True
                 self._asking.post(self._ask(standing))
-        elif standing.line is not None:
+        elif standing.line is not None and not self._pump.has_output:
             (line, reply), standing.line = standing.line, None
             self._pump.type_line(line, standing.asker, reply)
 
@@ -146,10 +147,17 @@ class _Handed:
             if self._pump.may_type(self._standing.asker):
                 if why := await asyncio.to_thread(why_not_typed, group):
                     return why
-                if await asyncio.to_thread(waits_for_input, group):
+                if await self._is_read(group):
                     return ""
             await asyncio.sleep(_LOOK_SECONDS)
         return self._standing.cleared
+
+    async def _is_read(self, group: int) -> bool:
+        """Look twice: between two things that it does, a program may seem to wait for input."""
+        looks = [await asyncio.to_thread(waits_for_input, group)]
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        looks.append(await asyncio.to_thread(waits_for_input, group))
+        return all(looks)
 
     async def type_line(self, text: str) -> TypingResult:
         done: asyncio.Future[TypingResult] = self._loop.create_future()
@@ -194,7 +202,10 @@ class _AskingThread:
             self._thread.join(_END_SECONDS)
 
     def post(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let the work be done in the loop. From any thread."""
+        """Let the work be done in the loop, unless that is gone. From any thread."""
+        if not self._thread.is_alive():
+            work.close()
+            return
         self._loop.call_soon_threadsafe(self._begin, work)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
