@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.terminal.panes import Panes
 from tests.waiting import until
 
-from pynchy.terminals.asks import line_of
 from pynchy.terminals.tmux_control import ControlClient, TmuxRefused
 from pynchy.terminals.tmux_panes import (
     CHANGED,
@@ -21,6 +20,7 @@ from pynchy.terminals.tmux_panes import (
     type_text,
 )
 from pynchy.terminals.tmux_server import TmuxServer
+from pynchy.typed_line import one_typed_line
 
 TITLE = "phux-ask:#{pane_id},} \"'$HOME;\\101 é?"
 HOSTILE = st.text(st.sampled_from("\"'\\$;#{}()[]%~`-|&*?! \té日🙂\u202e\u200bab01"), max_size=60)
@@ -77,7 +77,7 @@ def typist(panes: Panes) -> Iterator[Typist]:
 )
 @given(st.one_of(HOSTILE, st.text(max_size=200)))
 def test_a_line_is_typed_byte_by_byte(typist: Typist, text: str) -> None:
-    line = line_of(text) or "-"
+    line = one_typed_line(text) or "-"
     before = typist.keys
     seen = typist.seen()
     mark = f"{len(before):x}f"
