@@ -326,8 +326,8 @@ class Popups:
             # Nobody may take it that an answer was given which was not.
             log.exception("desktop.answer_failed")
             told = PopupNotice("Not sent: something is wrong here. Try again, or answer elsewhere.")
-        finally:
-            known.is_busy = False
+        # What was answered stays so: services tell of a press twice, and closing it takes a while.
+        known.is_busy = told is None
         if told is None:
             await self.close(known.asked.key)
         else:

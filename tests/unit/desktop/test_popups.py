@@ -99,6 +99,32 @@ async def test_a_double_click_is_one_answer(tmp_path: Path) -> None:
     assert session.answers == [("request-1", Answer(("Yes",)))]
 
 
+async def test_a_press_that_was_told_again_while_its_popup_closed_was_a_second_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(tmp_path, NotificationStandIn())
+    closing, may_close = asyncio.Event(), asyncio.Event()
+    close = session.backend.close
+
+    async def slowly(popup_id: str) -> None:
+        closing.set()
+        await may_close.wait()
+        await close(popup_id)
+
+    monkeypatch.setattr(session.backend, "close", slowly)
+    async with session.running():
+        shown = await session.popups.show(question())
+        session.backend.press(shown, "Yes")
+        await closing.wait()
+        session.backend.press(shown, "Yes")
+        session.backend.click(shown)
+        await until(lambda: session.opened, "what came last")
+        may_close.set()
+        await until(lambda: not session.service.screen, "it to go away")
+
+    assert session.answers == [("request-1", Answer(("Yes",)))]
+
+
 async def test_a_closed_popup_is_no_answer_and_counts_when_it_is_taken_from_the_centre(
     tmp_path: Path,
 ) -> None:
