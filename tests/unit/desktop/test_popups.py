@@ -104,14 +104,14 @@ async def test_a_press_that_was_told_again_while_its_popup_closed_was_a_second_a
 ) -> None:
     session = Session(tmp_path, NotificationStandIn())
     closing, may_close = asyncio.Event(), asyncio.Event()
-    close = session.backend.close
+    close = session.popups.close
 
-    async def slowly(popup_id: str) -> None:
+    async def slowly(key: PopupKey) -> None:
         closing.set()
         await may_close.wait()
-        await close(popup_id)
+        await close(key)
 
-    monkeypatch.setattr(session.backend, "close", slowly)
+    monkeypatch.setattr(session.popups, "close", slowly)
     async with session.running():
         shown = await session.popups.show(question())
         session.backend.press(shown, "Yes")
