@@ -28,7 +28,7 @@ ASKED_ITSELF = "the agent has asked it in another way"
 _LOOK_SECONDS = 1.0
 _GONE = "its terminal is gone"
 _NOT_TYPED, _MAYBE = "was not typed", "may have been typed"
-_NOT_YET = "is not typed yet: somebody types there, or another program is in front"
+_NOT_YET = "is not typed yet: its program does not read just now, or somebody types there"
 # Who says it for itself comes before what is read off its terminal.
 _STRENGTH = {MAILBOX: 2, PHUX: 1, TERMINAL: 0}
 
