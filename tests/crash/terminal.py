@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.acceptance.support import PYNCHY, Json
+from tests.crash.dying import CHILD, HOST
 from tests.crash.telling import Step, Story
 from tests.screen import Screen
 from tests.waiting import until
@@ -24,7 +25,7 @@ while IFS= read -r line; do
 done
 """
 
-_BEFORE_ASKING = {Step("before titled", 1), Step("after titled", 1), Step("before send", 1)}
+_FIRST = frozenset({Step("before titled", 1), Step("after titled", 1)})
 
 
 class TerminalStory(Story):
@@ -106,24 +107,36 @@ class TerminalStory(Story):
 class DyingWatch(TerminalStory):
     """One ask whose `pynchy watch` dies at a step; the host lives."""
 
+    victim, code = HOST, -9
+    # Where nothing is asked yet.
+    before_asking = frozenset({*_FIRST, Step("before send", 1)})
+
     async def tell(self, *steps: Step) -> list[Step]:
         """See Story."""
         await self.start()
         order = {"notes": str(self.base / "watch-points"), "step": steps[0] if steps else None}
+        order["victim"] = self.victim
         dying = "from tests.crash.dying_watch import main; main()"
         self._run([sys.executable, "-c", dying, json.dumps(order), "watch"])
-        if not set(steps) & _BEFORE_ASKING:
+        if not set(steps) & self.before_asking:
             ended = await self._answered()
             assert ended is not None
         if steps:
             assert self._screen is not None
-            assert await self._screen.ends() == -9
+            assert await self._screen.ends() == self.code
             self.deaths += 1
         else:
             await until(lambda: self.lines == ["Yes"], "the answer")
-        if set(steps) & _BEFORE_ASKING:
+        if set(steps) & self.before_asking:
             assert self.lines == self.person.pending() == self.person.history() == []
         else:
             self._check(ended)
         lines = (self.base / "watch-points").read_text().splitlines()
         return [Step(what, number) for what, number, _ in map(json.loads, lines)]
+
+
+class DyingProgram(DyingWatch):
+    """One ask whose program dies at a step of its `pynchy watch`; that and the host live."""
+
+    victim, code = CHILD, 128 + 9
+    before_asking = _FIRST

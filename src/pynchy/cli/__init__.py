@@ -25,7 +25,7 @@ COMMANDS = {
     "hook": ("hook", "Let an agent end while it waits (a hook of Claude Code)."),
     "inbox": ("inbox", "Answer what waits: a live list here, or --open in a browser."),
     "desktop": ("desktop.command", "Pop up what waits, with buttons, in your session."),
-    "watch": ("watch", "Run a program, and carry what its title asks to people."),
+    "watch": ("watch", "Carry what a program, or tmux's panes, ask by their titles to people."),
     "ask": ("ask", "Ask a person, as an agent would, and print the answer."),
     "agents": ("agents", "List every agent, and what each is doing."),
     "status": ("status", "Show how many agents work and what waits for you."),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.telling import Teller
-from tests.crash.terminal import DyingWatch, TerminalStory
+from tests.crash.terminal import DyingProgram, DyingWatch, TerminalStory
 from tests.prove.conftest import SEED, Proof
 
 pytestmark = pytest.mark.timeout(1800)
@@ -24,12 +24,16 @@ async def test_a_host_killed_at_any_step_types_the_answer_once(
     assert tell.deaths == len(steps)
 
 
-async def test_a_watch_killed_at_any_step_types_nothing_twice(tmp_path: Path, proof: Proof) -> None:
+@pytest.mark.parametrize("make", [DyingWatch, DyingProgram])
+async def test_a_watch_or_program_killed_at_any_step_gets_nothing_typed_twice(
+    make: type[DyingWatch], tmp_path: Path, proof: Proof
+) -> None:
     tell = Teller(tmp_path, 4)
-    steps = await tell.steps(DyingWatch, 9)
+    # Which program it is, its title tells.
+    steps = (await tell.steps(make, 9))[1 if make is DyingProgram else 0 :]
     every = proof.choose(sample=3, prove=1, everything=1)
     steps = steps[SEED % every :: every]
 
-    await tell.sweep((DyingWatch, (step,)) for step in steps)
+    await tell.sweep((make, (step,)) for step in steps)
 
     assert tell.deaths == len(steps)
