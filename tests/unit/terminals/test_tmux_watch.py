@@ -51,6 +51,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(tmux, "group_in_front_of", lambda _: 7)
     monkeypatch.setattr(tmux, "look_at", lambda group: Foreground(group, "100"))
     monkeypatch.setattr(tmux, "why_not_typed", lambda *_: "")
+    monkeypatch.setattr(tmux, "waits_for_input", lambda _: True)
     return Watched()
 
 
@@ -89,6 +90,23 @@ async def test_an_answer_that_waits_looks_again_only_when_somebody_else_has(
 
     assert await waiting == ""
     assert watch.looks == 2
+
+
+async def test_an_answer_waits_for_a_program_that_does_not_read(
+    watch: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = [False, True]
+    monkeypatch.setattr(tmux, "waits_for_input", lambda _: reads.pop(0))
+    pane = _Pane(watch, ASKING)
+    waiting = asyncio.create_task(watch.begun[0].until_typable())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    assert "the program does not wait for input" in watch.said[-1]
+
+    pane.look(ASKING)
+
+    assert await waiting == ""
 
 
 async def test_our_own_terminal_asks_nothing(
