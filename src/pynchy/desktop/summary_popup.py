@@ -29,6 +29,7 @@ class SummaryPopup:
         self._places = places
         self._lock = asyncio.Lock()
         self._told: Counter[GroupName] | None = None
+        self._forgotten = 0
         self.popup_id = ""
 
     def restore(self, kept: dict[PopupKey, str]) -> None:
@@ -38,14 +39,16 @@ class SummaryPopup:
     def forget(self) -> None:
         """Tell it anew: the service shows nothing of ours any more."""
         self._told = None
+        self._forgotten += 1
 
     async def tell(self) -> str:
         """Show how many wait, or take it away; return its id. Raise ChannelUnavailable."""
         async with self._lock:
-            waiting = self._places.waiting()
+            waiting, forgotten = self._places.waiting(), self._forgotten
             if waiting != self._told:
                 await (self._show(waiting) if waiting else self._take_away())
-                self._told = waiting
+                # Unless the service has come back meanwhile, without it.
+                self._told = waiting if forgotten == self._forgotten else None
             return self.popup_id
 
     async def _show(self, waiting: Counter[GroupName]) -> None:
