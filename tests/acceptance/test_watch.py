@@ -57,6 +57,13 @@ async def asked(host: Host, count: int = 1) -> Json:
     return (await host.listed(count))[-1]
 
 
+def hostile_file(folder: Path) -> Path:
+    """Return a file that asks by a title when it is shown, and wants a shell to run the answer."""
+    path = folder / "evil"
+    path.write_bytes(b"\x1b]2;phux-ask[e]:Go on??s=touch caught|No\x07")
+    return path
+
+
 async def only_this_is_asked(host: Host, screen: Screen) -> None:
     """Ask in the shell that is in front, and see that nothing else was asked before."""
     screen.type("sh -c 'printf \"\\033]2;phux-ask:Honest?\\007\"; read x'\r")
@@ -172,8 +179,7 @@ async def test_a_question_is_cleared_when_its_program_ends(host: Host, watch: Wa
 async def test_a_hostile_file_that_is_shown_in_a_shell_asks_nothing(
     host: Host, watch: Watch, tmp_path: Path, shell: str
 ) -> None:
-    evil = tmp_path / "evil"
-    evil.write_bytes(b"\x1b]2;phux-ask[e]:Go on??s=touch caught|No\x07")
+    evil = hostile_file(tmp_path)
     screen = watch(*shell.split(), "-i", env={"PS1": "prompt>", "ENV": "", "HISTFILE": ""})
     await screen.shows("prompt>")
 
@@ -186,8 +192,7 @@ async def test_a_hostile_file_that_is_shown_in_a_shell_asks_nothing(
 async def test_an_answer_never_reaches_the_shell_behind_the_program_that_asked(
     host: Host, watch: Watch, tmp_path: Path
 ) -> None:
-    evil = tmp_path / "evil"
-    evil.write_bytes(b"\x1b]2;phux-ask[e]:Go on??s=touch caught|No\x07")
+    evil = hostile_file(tmp_path)
     screen = watch("bash", "--norc", "-i", env={"PS1": "prompt>", "HISTFILE": ""})
     await screen.shows("prompt>")
     screen.type(f"cat {evil} -\r")
@@ -507,8 +512,7 @@ printf 'ready>'; read -r line; printf 'got<%s>' "$line"
 async def test_an_answer_that_its_program_does_not_read_is_not_left_for_the_shell(
     host: Host, watch: Watch, tmp_path: Path
 ) -> None:
-    evil = tmp_path / "evil"
-    evil.write_bytes(b"\x1b]2;phux-ask[e]:Go on??s=touch caught|No\x07")
+    evil = hostile_file(tmp_path)
     screen = watch("bash", "--norc", "-i", env={"PS1": "prompt>", "HISTFILE": ""})
     await screen.shows("prompt>")
     screen.type(f"sh -c 'cat {evil}; while ! test -e go; do sleep 0.1; done'\r")

@@ -96,6 +96,7 @@ class Pump:
         self._code: int | None = None
         self._failed = 0
         self._in_flight: _InFlight | None = None
+        self._has_input = True
         self._is_mid_line = False
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._master, self._slave_name, self._keeper = self._start()
@@ -207,26 +208,10 @@ class Pump:
         line.reply(TypingResult(Typed.NO if is_unread else Typed.MAYBE, why))
 
     def _copy(self, listener: Listener) -> None:
-        poll = select.poll()
-        poll.register(self._input, select.POLLIN)
-        poll.register(self._keeper, select.POLLIN)
-        poll.register(self._woken, select.POLLIN)
-        poll.register(self._master, select.POLLIN)
-        poll.register(self._output, 0)
-        has_input = True
         while self._code is None:
-            waits = self._typed_ahead and self._in_flight is None
-            wants = 0 if len(self._unwritten) > _CHUNK else select.POLLIN
-            poll.modify(self._master, wants | (select.POLLOUT if waits else 0))
-            poll.modify(self._output, select.POLLOUT if self._unwritten else 0)
-            # Who types more than a program reads is waited for.
-            has_room = len(self._typed_ahead) < _MAX_TYPED_AHEAD
-            if has_input:
-                poll.modify(self._input, select.POLLIN if has_room else 0)
-            ready = dict(poll.poll(self._pause(listener)))
-            if has_room and self._input in ready and not self._copy_in():
-                poll.unregister(self._input)
-                has_input = False
+            ready = self._ready(listener)
+            if self._input in ready:
+                self._has_input = self._copy_in()
             if self._typed_ahead and self._in_flight is None:
                 self._write_ahead()
             if self._unwritten:
@@ -244,6 +229,24 @@ class Pump:
             self._in_flight.reply(TypingResult(Typed.MAYBE, "the program ended over it"))
         self._keeper.close()
 
+    def _ready(self, listener: Listener) -> dict[int, int]:
+        """Wait until something can be done, and return where.
+
+        Who is slow is waited for, and what is not wanted is not asked for: of what nobody reads,
+        and of what has ended, a poll would tell without end.
+        """
+        poll = select.poll()
+        poll.register(self._keeper, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        waits = self._typed_ahead and self._in_flight is None
+        wants = 0 if len(self._unwritten) > _CHUNK else select.POLLIN
+        poll.register(self._master, wants | (select.POLLOUT if waits else 0))
+        if self._has_input and len(self._typed_ahead) < _MAX_TYPED_AHEAD:
+            poll.register(self._input, select.POLLIN)
+        if self._unwritten:
+            poll.register(self._output, select.POLLOUT)
+        return dict(poll.poll(self._pause(listener)))
+
     def _pause(self, listener: Listener) -> int | None:
         """Return for how many milliseconds nothing has to happen."""
         if self._in_flight is not None:
@@ -251,14 +254,13 @@ class Pump:
         return _CHECK_MS if listener.is_waiting else None
 
     def _copy_last_words(self, listener: Listener) -> None:
-        """Copy what the program wrote before its end; who writes on behind it is not waited for."""
+        """Copy all that the program wrote; who writes on behind it is not waited for."""
         ends = time.monotonic() + _LAST_WORDS_SECONDS
         last = select.poll()
         last.register(self._master, select.POLLIN)
         while time.monotonic() < ends and last.poll(_LAST_WORDS_MS) and self._copy_out(listener):
             pass
-        while self._unwritten and time.monotonic() < ends:
-            self._write_out(_LAST_WORDS_MS)
+        self._write_out(None)
 
     def _copy_in(self) -> bool:
         """Copy what the person types. Return False at its end."""
@@ -302,8 +304,8 @@ class Pump:
             self._outer.note(self._reader.modes)
         return bool(data)
 
-    def _write_out(self, milliseconds: int = 0) -> None:
-        """Write what the terminal takes now: keys do not wait for one that is slow."""
+    def _write_out(self, milliseconds: int | None = 0) -> None:
+        """Write what the terminal takes now: keys do not wait for one that is slow. None: all."""
         poll = select.poll()
         poll.register(self._output, select.POLLOUT)
         while self._unwritten and poll.poll(milliseconds):
